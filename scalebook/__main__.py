@@ -142,7 +142,7 @@ def _call(thing, rows, texts, form="") -> str:
         title = f"{thing.name}: {result!r}; {title.partition(': ')[2]}" if head else title
         return f"{title}\n{found.answer.text(more=_MORE)}"
     if not form:
-        return "\n".join([f"{result!r}\n{_MORE}"] if head else _short(thing, knowns, found))
+        return "\n".join(_short(thing, knowns, found))
     lacking = [f"  {n:<22} {why}" for n, why in found.missing.items()]
     return "\n".join([*head, found.listing, *(["", "No value:", *lacking] if lacking else []), *_parts(found)])
 
@@ -152,8 +152,7 @@ def _short(thing, knowns, row) -> list[str]:
     sums, own = {n: part_lines(row, n) for n in breakdowns(row)}, row.cells
     computed = [n for n in reversed(own) if own[n].formula]
     read = {i for n in computed for i in own[n].formula.inputs}
-    first = _STATED["first"].get(thing.name) or getattr(getattr(thing, "owner", thing), "finds", ())
-    asked = [*first, *sums, *sorted(computed, key=read.__contains__)]
+    asked = [*getattr(thing, "finds", ()), *sums, *sorted(computed, key=read.__contains__)]
     lines = {n: ("-", why) for n, why in row.missing.items() if not why.startswith("needs")}
     for n in asked:
         if n in own:

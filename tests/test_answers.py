@@ -10,6 +10,7 @@ import pytest
 import scalebook.__main__ as shell
 from scalebook import accelerators, decoding, models, training_step
 from scalebook.answers import Answer, bill
+from scalebook.answers.assumptions import cells_of, entry_of
 from scalebook.answers.costs import inputs_of
 from scalebook.inference import serve
 from scalebook.language import NOTATION
@@ -42,10 +43,10 @@ each = pytest.mark.parametrize("name", CALLS)
 
 @each
 def test_an_answer_is_short_and_says_first_what_does_not_fit(name):
-    said = repr(run(name))
+    said, row = repr(run(name)), run(name)
     assert len(said.splitlines()) <= 12 and (name not in PAGES or run(name)._repr_html_().count("<table>") > 1)
-    too_much = run(name).get("memory", 0) > run(name).get("hbm_capacity", 1e99)
-    too_much |= run(name).get("offload_memory", 0) > run(name).get("host_capacity", 1e99)
+    too_much = row.get("memory", 0) > row.get("hbm_capacity", 1e99) or row.words.get("caches") == "lost"
+    too_much |= row.get("offload_memory", 0) > row.get("host_capacity", 1e99)
     assert (said.splitlines()[1].startswith("does not fit")) == too_much == (run(name).answer.fits is False)
     assert run(name).call.thing.name in said.splitlines()[0]
     assert run(name).listing.startswith("does not fit: ") == too_much
@@ -57,6 +58,8 @@ def test_the_change_that_fits_does_fit(name):
     change = answer.nearest
     assert (change is None) == (answer.fits is not False or name.startswith("hopeless"))
     if change:
+        assert change.run.answer.fits and change.said in repr(run(name))
+    if change and "memory" in change.run:  # not of sessions
         again = run(name).call.again(*change.rows, **change.letters)
         assert again.interval("memory").high <= again.hbm_capacity or ", without margin: " in repr(run(name))
         assert again.memory <= again.hbm_capacity and again[answer.letter] == change.run[answer.letter]
@@ -75,8 +78,8 @@ def test_assumptions_are_repeated_by_calling(name):
     assert len(found) <= 6 and [x.moved for x in found] == sorted((x.moved for x in found), reverse=True)
     for x, said in zip(found, data, strict=True):
         assert x.letter not in run(name).call.letters and x.moved > 0.05 and x.source
-        assert all(y.answer for y in x.ends) or name == "near capacity"  # only there a call refuses what a range holds
-        assert x.source.startswith("assumed") == (x.letter in run(name) and run(name).cells[x.letter].is_assumed)
+        assert all(y.answer for y in x.ends) or name in ("near capacity", "two pools")  # which refuse what ranges hold
+        assert x.source.startswith("assumed") == (x.letter in (own := cells_of(run(name))) and own[x.letter].is_assumed)
         for end in x.ends:
             again = run(name).call.again(**end.letters) if end.answer else {}
             assert again.get(run(name).answer.letter) == (end.answer and pytest.approx(end.answer, rel=1e-12))
@@ -85,7 +88,7 @@ def test_assumptions_are_repeated_by_calling(name):
 
 def test_a_letter_with_several_values_has_no_answer_even_if_it_does_not_count():
     known = models.llama3_8b, accelerators.h100
-    assert training_step(*known, devices=8, global_batch=64, unread_rerun=[1.0, 1.0]).answer is None
+    assert not training_step(*known, devices=8, global_batch=64, unread_rerun=[1.0, 1.0]).answer
 
 
 def test_what_a_search_found_is_changed_within_its_limits():
@@ -110,7 +113,7 @@ def test_changes_gain_what_they_say_and_the_free_ones_come_first(name):
     said, is_free = dict(run(name).answer.lines()).get("next", ""), bool(quick) and quick[0].is_free
     assert said.startswith(str(quick[0]) if is_free and run(name).answer.fits is not False else "")
     for x in found[:3]:
-        again = run(name).call.again(*x.rows, **x.letters)
+        again = getattr(run(name), entry_of(run(name)).get("again", "call")).again(*x.rows, **x.letters)
         assert again[run(name).answer.letter] == x.run[run(name).answer.letter]
         assert again.answer.fits is not False and (x.gain > 0 or run(name).answer.fits is False)
 
@@ -122,7 +125,18 @@ def test_what_is_data_follows_the_schema(name):
     first, letters, listing = found["answer"]["letter"], found["letters"], run(name).listing
     assert letters[first]["low"] <= letters[first]["value"] <= letters[first]["high"] and letters[first]["unit"] == "s"
     assert [n for n in letters if f"{n}_low" in letters or f"{n}_low " in listing] == []  # one range of each
-    assert [n for n, x in letters.items() if f"{n}_low" in run(name) and x["low"] != run(name).interval(n).low] == []
+    own = {n for n in letters if f"{n}_low" in run(name) or run(name).at_ends()}
+    assert [n for n in own if letters[n]["low"] not in (None, run(name).interval(n).low)] == []
+
+
+@pytest.mark.parametrize("name", ["offline", "static", "two pools", "sessions"])
+def test_a_function_of_a_service_carries_the_range_of_steps_through_its_formulas(name):
+    row, low, high = run(name), *run(name).at_ends()
+    for letter in [n for n in ("tpot", "ttft", "makespan", "end_to_end", "device_rate", "session_cost") if n in row]:
+        found, (least, most) = row.interval(letter), sorted([low[letter], high[letter]])
+        assert found.low <= least * (1 + 1e-12) < row[letter] < most * (1 - 1e-12) <= found.high
+    assert 0.8 < low.tpot / row.tpot <= 0.88 + 1e-9 and 1.28 - 1e-9 <= high.tpot / row.tpot < 1.6
+    assert [x.get("sessions", 60) for x in (low, high)] == pytest.approx([60, 60], rel=2e-3)
 
 
 def test_any_row_is_data():
@@ -130,15 +144,16 @@ def test_any_row_is_data():
     jsonschema.validate(row.to_dict(), SCHEMA)
     assert row.answer is None and repr(row) == row.listing
     several = training_step(models.llama3_8b, accelerators.h100, dp=[8, 16], global_batch=64, seq=[[8192], [512]])
-    lines = [x.split()[-1] for x in repr(several).splitlines()]
-    assert several.answer is None and lines == ["devices", "fits", "no", "no", "yes", "yes", "letter"]
+    *lines, last = repr(several).splitlines()
+    assert [x.split()[-1] for x in lines[2:]] == ["no", "no", "yes", "yes"] and not hasattr(several.answer, "fits")
+    assert lines[1].split()[2:] == ["step_time", "low", "high", "mfu", "memory", "step_cost", "fits"]
+    one = eval(last.partition("such as ")[2], {"run": several})
+    assert one.fits is False and one.run.step_time == several.step_time[0, 0]
     said = several.to_dict()
     jsonschema.validate(said, SCHEMA)
     assert said["letters"]["step_time"]["low"] == several.interval("step_time").low.tolist()
-    known = dict(prompt=1000, output=200, tpot="<30 ms")
-    found = serve.capacity(models.llama3_8b, accelerators.h100, **known)
-    pools = serve.apart(models.llama3_8b, accelerators.h100, **known, rate=2, devices=4)
-    assert [jsonschema.validate(x.to_dict(), SCHEMA) for x in (found, pools)] == [None, None]
+    found = serve.capacity(models.llama3_8b, accelerators.h100, prompt=1000, output=200, tpot="<30 ms")
+    jsonschema.validate(found.to_dict(), SCHEMA)
 
 
 def test_a_bill_has_failures_rent_and_purchase():

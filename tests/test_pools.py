@@ -67,11 +67,9 @@ def test_pools_do_what_their_row_says(case):
     of = {x.name: x for x in (devices if isinstance(devices, list) else [devices])}
     words = {"engine": asked["engine"]} if "engine" in asked else {}
     own = dict(prompt=4000, output=300, **words)
-    for pool in (found.prefill, found.decode):
-        assert pool.devices == pool.letters["tp"] * pool.letters["attention_dp"] * pool.letters["replicas"]
-    ways = [
-        pool.letters | ({"exchange": pool.exchange} if pool.exchange else {}) for pool in (found.prefill, found.decode)
-    ]
+    pools = found.prefill, found.decode
+    assert all(x.devices == x.letters["tp"] * x.letters["attention_dp"] * x.letters["replicas"] for x in pools)
+    ways = [x.letters | ({"exchange": x.exchange} if x.exchange else {}) for x in pools]
     users = np.ceil(asked["rate"] * 300 * row.token_time)
     alone = serve(model, of[found.prefill.device], **ways[0] | {"replicas": 1}, users=ways[0]["attention_dp"], **own)
     assert alone.chunks_of_prompt * alone.mixed_time == pytest.approx(row.prompt_time, rel=1e-12)
@@ -84,7 +82,7 @@ def test_pools_do_what_their_row_says(case):
     same = disaggregating(prompt_time=row.prompt_time, rate=asked["rate"], load=row.load)
     groups = ways[0]["attention_dp"] * ways[0]["replicas"]
     assert same.prefill_devices == pytest.approx(groups)  # the closed form counts what reads one prompt at a time
-    assert repr(found).startswith(f"{row.devices:g} devices: ttft ") and "<table" in found._repr_html_()
+    assert f", {row.devices:g} devices\n" in repr(found) and f"decode    {found.decode}\n" in repr(found)
 
 
 def test_more_to_choose_from_is_never_dearer():

@@ -90,6 +90,9 @@ def test_a_search_finds_the_fastest_of_its_layouts():
         for x in lists["rollout"][:2] for y in lists["training"][:2]
     ]  # fmt: skip
     assert found.best[0].update_time == pytest.approx(min(own))
+    several = search(rl_step, models.qwen3_32b, [H100, accelerators.h200, accelerators.tpu_v5e], **{**SMALL, **lists})
+    one, two = (x.best[0].update_time for x in several.searches)  # of H100 and H200; the third is too small
+    assert found.best[0].update_time == one > two and [*several.without] == ["Google TPU v5e"]
 
 
 def test_an_update_has_an_interval():

@@ -110,6 +110,7 @@ def test_a_user_of_serve_holds_what_a_sequence_of_decoding_does(name):
     assert row.cached_tokens == pytest.approx(one.get("cached", 31_000)) and row.context == 31_000
     held = row.cached_tokens * row.token_cache
     assert held == pytest.approx(one.kv_cache, rel=1e-12) and row.max_users == row.cache_room // held
+    assert (full := row.call.again(cache_room=2 * held)).max_users == 2 and full.filled == pytest.approx(1, rel=1e-12)
 
 
 def test_a_long_prompt_is_read_in_several_steps():

@@ -23,8 +23,8 @@ function planAssumed(cases) {
       }
       // Words that a layout has from the plan's framework, and neither from the plan nor from a search.
       const own = cases.wordsOf(plan), isOfFramework = (x) => x in own && words[x] === own[x] && !(x in (plan.fixed ?? {}));
-      for (const [x, { way, without, values: others }] of Object.entries(data.assumed.options)) {
-        if (rests.has(way) && values[way] > 1 && !(values[without] > 1) && (isOfFramework(x) || (x in values && isOpen(x)))) found.push([[x], others]);
+      for (const [x, { way, without, beside, values: others }] of Object.entries(data.assumed.options)) {
+        if (rests.has(way) && values[way] > 1 && (isOfFramework(x) || (x in values && isOpen(x)))) found.push([[x], values[without] > 1 ? beside : others]);
       }
     }
     for (const [x, others] of Object.entries(data.assumed.others)) if (x in values && isOpen(x)) found.push([[x], others]);

@@ -13,30 +13,34 @@ assumed       tp_pieces 100 %, share of tensor-parallel collectives overlapped i
 
 import html
 from functools import cached_property
+from math import prod
 from typing import Any
 
 import numpy as np
 
 from scalebook.language import NOTATION, Row
 from scalebook.language.arguments import checked
-from scalebook.language.interval import range_of
+from scalebook.language.interval import measured_ends, range_of
 from scalebook.language.parts import nearest_parts, part_lines
 from scalebook.language.row import Cell, with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
-from scalebook.tables import Engine, Program, engines, frameworks, usual_peak, vendor_of
+from scalebook.tables import Device, Engine, Program, engines, frameworks, usual_peak, vendor_of
 
-from .assumptions import TRIED, Assumption, answer_letter, assumed, short_meaning
+from .assumptions import TRIED, Assumption, answer_letter, assumed, cells_of, entry_of, short_meaning
 from .changes import Change, all_changes, fits, nearest_fit
 from .costs import Price, bill, inputs_of, prices
 
 __all__ = ["Answer", "answer_of", "row_as_dict", "table_of"]
 
-_LINES, _FITS = 12, {True: "yes", False: "no", None: ""}  # of a table
+_LINES, _FITS = 12, {True: "yes", False: "no", None: ""}  # of an answer, and of values in a table
+_COSTS = "train_cost", "step_cost", "million_cost", "session_cost"
 _UNKNOWN = {"rented": "price_hour=... says what an hour costs", "owned": "device_price=... says what a device costs"}
 
 
 class Answer:
-    """The summary that a `training_step`, `serve` or `rl_step` result has as `run.answer`.  Print it, or read these.
+    """The summary that a `training_step`, `serve`, `serve.offline`, ... or `rl_step` result has as `run.answer`.
+
+    Print it, or read these:
 
     - `fits`: whether the run fits in device memory; `nearest`: the change that makes it fit, if it does not.
     - `interval`: low and high end, in seconds, of the range that holds the time in eight of ten cases.
@@ -47,7 +51,7 @@ class Answer:
     """
 
     def __init__(self, run: Row):
-        self.run, self.letter, self.fits = run, answer_letter(run), fits(run)
+        self.run, self.letter, self.fits, self._entry = run, answer_letter(run), fits(run), entry_of(run)
 
     title = property(lambda self: _title(self.run))
     nearest = cached_property(lambda self: nearest_fit(self.run))
@@ -66,19 +70,24 @@ class Answer:
     def _shown(self, letter: str) -> str:
         return with_unit(self.run[letter], NOTATION[letter].unit)
 
+    def _filled_in(self, text: str) -> str:
+        """Return a sentence of an entry with the run's words and quantities in place of the names in braces."""
+        return text.format_map(self.run.words | {n: self._shown(n) for n in self.run})
+
     def lines(self) -> list[tuple[str, str]]:
         """Return the answer as pairs of label and text, such as ("fits", "62.2 GB of 80 GB on each device")."""
         run = self.run
-        found = [self._fit(), self._time()]
-        if self.interval and (part := nearest_parts(run, self.letter)):
-            parts = part_lines(run, part, 3)
+        found = [self._fit(), self._time(), *getattr(run, "said", ())]
+        step, own = run.made_of.get(self._entry.get("step"), (run, self.letter))
+        if self.interval and (part := nearest_parts(step, own)):
+            parts = part_lines(step, part, 3)
             found.append(("bound by", ", ".join(f"{short_meaning(n)} {share}" for n, _, share in parts)))
-        found += [("assumed", str(x)) for x in self.assumed[:3]]
-        found += self._costs() if self.interval else []
+        last = self._costs() if self.interval else []
         if self.interval and self.fits is not False and (best := all_changes(run, is_quick=True)):
-            more = "; with as many users as wait now" if "rate" in run.call.letters else ""
-            found.append(("next", f"{best[0]}{more}"))
-        return [x for x in found if x]
+            more = "; with as many users as wait now" if "rate" in run.call.letters and "users" in run else ""
+            last.append(("next", f"{best[0]}{more}"))
+        rests = [("assumed", str(x)) for x in self.assumed[: min(3, _LINES - 2 - len(found) - len(last))]]
+        return [x for x in (*found, *rests, *last) if x]
 
     @property
     def misfit(self) -> str:
@@ -91,10 +100,13 @@ class Answer:
         return aligned([*self.lines(), ("more", more)], gap="  ")
 
     def _fit(self) -> tuple[str, str] | None:
-        run = self.run
-        if "filled" in run and "max_users" in run and "memory" not in run:
-            said = f"{run.filled:.0%} of the engine's memory; {run.max_users:,.0f} users have room"
-            return "fits", said.replace("%", " %")
+        run, now = self.run, cells_of(self.run)
+        if own := self._entry.get("fits"):
+            with_copies = f"; {x.said} would keep all" if (x := self.nearest) else ""
+            return "fits" if self.fits else "does not fit", f"{self._filled_in(own)}{with_copies}"
+        if "filled" in now and "max_users" in now and "memory" not in run:
+            filled, of = f"{now['filled'].value:.0%}", self._entry.get("memory", "the engine's memory")
+            return "fits", f"{filled[:-1]} % of {of}; {now['max_users'].value:,.0f} users have room"
         if "memory" not in run or self.fits is None:
             return None
         held, most = self._shown("memory"), f"{self._shown('hbm_capacity')} on each device"
@@ -116,7 +128,7 @@ class Answer:
         if not self.interval:
             return self.letter, self.run.missing.get(self.letter, "is not known")
         low, high = (with_unit(x, "s") for x in self.interval)
-        more = [f"{n.upper()} {self._shown(n)}" for n in ("mfu", "ttft") if n in self.run]
+        more = [f"{n.upper()} {self._shown(n)}" for n in self._entry.get("also", ()) if n in self.run]
         if "ttft_p95" in self.run:
             more.append(f"P95 {self._shown('tpot_p95')} and {self._shown('ttft_p95')}")
         if "train_rate" in self.run:
@@ -128,25 +140,27 @@ class Answer:
 
     @cached_property
     def prices(self) -> tuple[Price, ...]:
-        """Ways to pay for the run whose tokens are known, for a million output tokens, or for an update."""
-        run = self.run
-        if self.letter == "step_time" or not self.interval:
+        """Ways to pay for the run whose tokens are known, for a million output tokens, a session, or an update."""
+        run, paid = self.run, self._entry.get("paid")
+        if not paid or not self.interval:
             return self.bill.prices if self.bill else ()
-        hours = 1e6 / run.device_rate if self.letter == "tpot" else run.devices * run.update_time
-        return prices(inputs_of(run, {}), hours / 3600)
+        of, per = (prod(run[n] for n in paid.get(x, ())) for x in ("of", "per"))
+        known, hours = inputs_of(run, {}), paid.get("amount", 1) * of / per / 3600
+        if sum(isinstance(x, Device) for x in run.call.knowns) > 1:  # the mean price of both; the rest is of the last
+            known = {"price_hour": Cell(run.million_cost / hours)} if "million_cost" in run else {}
+        return prices(known, hours)
 
     def _costs(self) -> list[tuple[str, str]]:
-        if self.letter == "step_time":
-            if not self.bill:
-                return []
-            said, what = ("run", self.bill.said), ""
-        elif self.letter == "tpot":
-            said, what = ("speed", f"{self._shown('device_rate')} on each device"), " for a million output tokens"
+        said, what = [], ""
+        if paid := self._entry.get("paid"):
+            what = f" for {paid['what']}"
+            said = [("speed", self._filled_in(x)) for x in (self._entry.get("speed"),) if x]
+        elif not self.bill:
+            return []
         else:
-            rate = f"{self._shown('update_rate')}; devices idle {self._shown('idle_share')}"
-            said, what = ("speed", rate), " for an update"
+            said = [("run", self.bill.said)]
         unknown = _UNKNOWN if self.run.call.thing.billed else {}
-        return [said, *(unknown | {x.kind: x.said(what) for x in self.prices}).items()]
+        return [*said, *(unknown | {x.kind: x.said(what) for x in self.prices}).items()]
 
     def __repr__(self):
         return f"{self.title}\n{self.text('run.listing has every letter, run.answer.changes all that was tried')}"
@@ -181,24 +195,39 @@ def _title(run: Row) -> str:
 @checked
 def table_of(run: Row) -> str:
     """Return a result that holds arrays as text: for each value its letters, times, memory, and whether it fits."""
-    named = answer_letter(run), "ttft", "mfu", "memory"
+    letter = answer_letter(run)
     given = [n for n in run.call.letters if n in run and np.ndim(run[n])]
-    shown = [*given, *(n for n in named if n in run)]
+    ends = dict(zip(("low", "high"), range_of(run, letter), strict=True)) if letter in run else {}
+    shown = {n: run[n] for n in (*given, letter) if n in run} | ends
+    shown |= {n: run[n] for n in ("ttft", "mfu", "memory", *_COSTS) if n in run}
     size = np.broadcast_shapes(*map(np.shape, run.values()))
-    flat, lines = {n: np.broadcast_to(x, size).ravel() for n, x in run.items()}, [[*shown, "fits"]]
+    flat, lines = {n: np.broadcast_to(x, size).ravel() for n, x in {**run, **shown}.items()}, [[*shown, "fits"]]
     for i in range(min(int(np.prod(size)), _LINES)):
-        one = Row("one value", {n: Cell(float(x[i])) for n, x in flat.items()})
-        lines.append([*(with_unit(one[n], NOTATION[n].unit) for n in shown), _FITS[fits(one)]])
+        one = Row("one value", {n: Cell(float(x[i])) for n, x in flat.items() if n not in ends})
+        said = (with_unit(flat[n][i], NOTATION[letter if n in ends else n].unit) for n in shown)
+        lines.append([*said, _FITS[fits(one)]])
     more = f"{left:,} more values; " if (left := int(np.prod(size)) - _LINES) > 0 else ""
     table = aligned(lines, right=True, gap="  ")
-    return f"{_title(run)}\n{table}\n{more}run.listing and run.to_dict() have every letter"
+    return f"{_title(run)}\n{table}\n{more}run.listing and run.to_dict() have every letter; {run.answer}"
+
+
+class Several(str):
+    """In place of the answer of a result with arrays: a sentence that is false, on how to get one value's answer."""
+
+    __bool__, __repr__ = (lambda self: False), str.__str__
+
+    def __getattr__(self, name):
+        raise AttributeError(f"run.answer of arrays has no {name}: {self}")
 
 
 @checked
-def answer_of(run: Row) -> Answer | None:
-    """Return the Answer of a `training_step`, `serve` or `rl_step` result, or None if the result holds arrays."""
-    held = *run.values(), *(run.call.letters.values() if run.call else ())  # a letter may count with other options only
-    return None if any(map(np.ndim, held)) else Answer(run)
+def answer_of(run: Row) -> Answer | Several:
+    """Return the Answer of a step, an update or a service; of one with arrays, what says how to get one value's."""
+    several = {n: x for n, x in run.call.letters.items() if n in NOTATION and np.ndim(x)}  # some count with words only
+    if not several and not any(map(np.ndim, run.values())):
+        return Answer(run)
+    one = ", ".join(f"{n}={np.ravel(x).tolist()[0]!r}" for n, x in several.items())
+    return Several(f"an answer is of one value, such as run.call.again({one or '...'}).answer")
 
 
 @checked
@@ -211,7 +240,7 @@ def row_as_dict(row: Row) -> dict[str, Any]:
     (16060000000.0, None)
     """
     sources, answer, cells = row.sources, row.answer, row.listed
-    ends = {n: range_of(row, n) if f"{n}_low" in row else (cell.low, cell.high) for n, cell in cells.items()}
+    ends = {n: range_of(row, n) if measured_ends(row, n) else (cell.low, cell.high) for n, cell in cells.items()}
     if row.call and (letter := answer_letter(row)) in row:
         ends[letter] = range_of(row, letter)
     letters = {
@@ -243,5 +272,5 @@ def _assumption_as_dict(x: Assumption) -> dict[str, Any]:
 
 
 def _change_as_dict(x: Change) -> dict[str, Any]:
-    held = {n: x.run[n] for n in ("step_time", "tpot", "update_time", "memory") if n in x.run}
+    held = {n: x.run[n] for n in ("step_time", "tpot", "update_time", "makespan", "end_to_end", "memory") if n in x.run}
     return {"said": x.said, "gain": x.gain, "is_free": x.is_free} | held

@@ -9,7 +9,7 @@ from scalebook.language import NOTATION, Row
 from scalebook.language.arguments import checked, is_whole
 from scalebook.language.interval import causes, usual_ends
 from scalebook.language.notation import quoted
-from scalebook.language.row import with_unit
+from scalebook.language.row import Cell, with_unit
 from scalebook.language.stanzas import tables_of
 from scalebook.language.words import WORDS
 from scalebook.tables import frameworks, vendor_of
@@ -22,6 +22,7 @@ LEAST, MOST = 0.05, 6  # what moves an answer by less is not listed, and no more
 STEPS = 64  # between a value and an impossible end of its range, of which the last possible one is an end
 TRIED = tables_of(__package__, "changes.toml")
 OTHERS = TRIED["others"]  # other values of defaults that have no spread
+ENTRIES = tables_of(__package__, "entries.toml")
 
 
 class Lines(tuple):
@@ -36,8 +37,8 @@ class Lines(tuple):
 class End(NamedTuple):
     """Another likely value of an assumption, the keywords that set it in the call, and the time (s) that results.
 
-    The time is None if the call cannot run at a value within the assumption's range. `ttft` is of an engine and of
-    its chunks.
+    The time is None if the call cannot run at a value within the assumption's range. `ttft` is of an engine, of its
+    chunks, and of two pools.
     """
 
     value: float | str | bool
@@ -81,11 +82,27 @@ def short_meaning(letter: str) -> str:
 def answer_letter(run: Row) -> str:
     """Return the name of the time that answers a call: "step_time" in training, "tpot" (per output token) in serving.
 
-    Reinforcement learning has "update_time". Raises TypeError for a row that none of the three calls returned.
+    Reinforcement learning has "update_time", offline batches "makespan", static ones "end_to_end". Raises TypeError for
+    a row that none of these calls returned.
     """
+    return entry_of(run)["time"]
+
+
+def entry_of(run: Row) -> Mapping[str, Any]:
+    """Return what an answer says of the results of a run's call: its stanza of `entries.toml`."""
     if run.call is None:
         raise TypeError(f"{run.name} is no result of training_step, serve or rl_step, and only these have an answer")
-    return {"serve": "tpot", "rl_step": "update_time"}.get(run.call.thing.name, "step_time")
+    return ENTRIES.get(run.call.thing.name, ENTRIES["training_step"])
+
+
+def _bases(run: Row, letter: str) -> list[tuple[Row, str]]:
+    """Return the results that a time rests on, each with its letter there: the run itself, or the steps of it."""
+    return [*run.made_of.values()] or [(run, letter)]
+
+
+def cells_of(run: Row) -> dict[str, Cell]:
+    """Return the cells of a run and of the steps that it is made of, which count if both have a letter, by name."""
+    return {n: x for row in (run, *(x for x, _ in run.made_of.values())) for n, x in row.cells.items()}
 
 
 @checked
@@ -110,15 +127,18 @@ def assumed(run: Row, most: int = MOST) -> tuple[Assumption, ...]:
 
 def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]:
     """Yield letters that share an assumed value, and its other values."""
-    open_cells = {}
-    least = LEAST / 4 if "rate" in run.call.letters else LEAST  # a slower service has more users, who slow it further
-    for cause in causes(run, letter):
-        cell = run.cells[cause.letter]
-        moves = max(abs(x / run[letter] - 1) for x in (cause.low, cause.high)) > least
-        if moves and not cell.inputs:
-            open_cells[cause.letter] = cell
+    open_cells, cells, bases = {}, cells_of(run), _bases(run, letter)
+    # A slower service has more users, who slow it further; so have sessions, which begin their next turns later.
+    least = LEAST / 4 if {"rate", "sessions"} & run.call.letters.keys() else LEAST
+    for row, own in bases:
+        for cause in causes(row, own):
+            cell = row.cells[cause.letter]
+            moves = max(abs(x / row[own] - 1) for x in (cause.low, cause.high)) > least
+            is_shared = all(x[cause.letter] == cell.value for x, _ in bases if cause.letter in x)  # by both pools
+            if moves and not cell.inputs and is_shared:
+                open_cells[cause.letter] = cell
     for name, cell in open_cells.items():
-        names = tuple(n for n, x in run.cells.items() if x is cell)
+        names = tuple(n for n, x in cells.items() if x is cell)
         most = 1.0 if NOTATION[name].sign == "share" else np.inf
         values = [min(cell.value * x, most) for x in usual_ends(name, cell)]
         values = [float(int(x + 0.5)) for x in values] if NOTATION[name].whole else values
@@ -131,14 +151,16 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
         if not is_idle and cell.formula is None and cell.low is None and cell.origin != "given":
             values = [row.get(name, DEFAULT_LETTERS.get(name)) for row in rows]
             yield (name,), [x for x in values if x is not None and x != cell.value]
-    others, given = {n: x for n, x in OTHERS.items() if n in run}, {*run.call.letters}
+    others, given = {n: x for n, x in OTHERS.items() if n in cells}, {*run.call.letters}
+    given |= {*entry_of(run).get("untried", ())}
     if any(getattr(x, "words", {}).get("precision") for x in run.call.knowns):  # which says the weights' bits
         given.add("weight_bits")
-    if letter == "tpot" and run.between is not None:
-        others |= TRIED["unnamed"] | {"engine": TRIED["engines"].get(vendor_of(run.call.knowns), ["vllm"])}
+    if run.between is not None and run.between.what == "engine":
+        others |= {n: x for n, x in TRIED["unnamed"].items() if n in cells}
+        others["engine"] = TRIED["engines"].get(vendor_of(run.call.knowns), ["vllm"])
     for name, x in TRIED["options"].items() if letter == "step_time" else ():
-        if run.get(x["way"], 1) > 1 >= run.get(x.get("without"), 1) and given.isdisjoint(x["of"]):
-            others[name] = x["values"]
+        if run.get(x["way"], 1) > 1 and given.isdisjoint(x["of"]):
+            others[name] = x["beside" if run.get(x.get("without"), 1) > 1 else "values"]
     yield from (((n,), x) for n, x in others.items() if n not in given)
 
 
@@ -148,7 +170,7 @@ def _moved(run: Row, letter: str, names: tuple[str, ...], values, own, source: s
     A value within an assumption's range is not left out.  If arithmetic forbids it (memory would be faster than its
     bandwidth), the nearest possible value replaces it.  If the call refuses it, that moves the time by all of it.
     """
-    ends, cell = [], run.cells.get(names[0])
+    ends, cell = [], cells_of(run).get(names[0])
     is_of_range = cell and usual_ends(names[0], cell)
     for value in dict.fromkeys(x for x in values if x != own):
         try:
@@ -168,7 +190,8 @@ def _moved(run: Row, letter: str, names: tuple[str, ...], values, own, source: s
 def _end(run: Row, letter: str, names: tuple[str, ...], value) -> End:
     letters = dict.fromkeys(names, value)
     new = run.call.again(**letters)
-    return End(value, letters, new[letter], new.get("ttft") if names[0] in ("engine", *TRIED["unnamed"]) else None)
+    is_of_first = names[0] in ("engine", *TRIED["unnamed"]) or "ttft" in entry_of(run).get("more", ())
+    return End(value, letters, new[letter], new.get("ttft") if is_of_first else None)
 
 
 def _nearest_end(run: Row, letter: str, names: tuple[str, ...], own: float, value: float) -> list[End]:
@@ -186,12 +209,12 @@ def _nearest_end(run: Row, letter: str, names: tuple[str, ...], own: float, valu
 def _own(run: Row, name: str) -> tuple[Any, str]:
     """Return a value that a call does not give, and its source: a row of a table, a formula's source, or a default."""
     if name == "engine":
-        return run.call.thing.engine, "no engine is named"
+        return getattr(run.call.thing, "owner", run.call.thing).engine, "no engine is named"
     if name in WORDS:
         framework = framework_of(run.call.knowns, run.call.letters)
         said = words_of(framework) if framework else {}
         return said.get(name, WORDS[name].usual), framework.name if name in said else "the default"
-    cell = run.cells[name]
+    cell = cells_of(run)[name]
     if cell.origin == "usual":
         return cell.value, "the default"
     if cell.is_assumed:

@@ -12,7 +12,7 @@ from scalebook.language.row import with_unit
 from scalebook.tables import Device, frameworks, vendor_of
 from scalebook.training.strategy import WORDS
 
-from .assumptions import TRIED, Lines, answer_letter
+from .assumptions import TRIED, Lines, answer_letter, cells_of, entry_of
 
 __all__ = ["Change", "all_changes", "fits", "nearest_fit"]
 
@@ -50,19 +50,22 @@ class Change(NamedTuple):
 def fits(run: Row) -> bool | None:
     """Return whether a run fits in device memory, or None if its memory or the device's capacity is unknown."""
     known = [(held, most) for held, most in _LIMITS if held in run and most in run]
-    return all(run[held] <= run[most] for held, most in known) if known else None if "memory" in run else True
+    if known:
+        return all(run[held] <= run[most] for held, most in known)
+    return None if "memory" in run else run.words.get("caches", "kept") == "kept"  # of sessions; others are refused
 
 
 def _rate(run: Row) -> float:
-    whole = next((x for x in ("train_rate", "update_rate") if x in run), "")
-    return run[whole] / run.devices if whole else run.device_rate
+    whole = next(x for x in ("train_rate", "update_rate", "device_rate", "request_rate", "rate") if x in run)
+    return run[whole] / (1 if whole == "device_rate" else run.devices)
 
 
 def _tried(run: Row, candidates: Iterable[Candidate], is_free: bool = True) -> Iterator[Change]:
     """Repeat the call with each candidate, and yield the changes that can run and fit."""
+    call = getattr(run, entry_of(run).get("again", "call"))
     for rows, letters, said in candidates:
         try:
-            new = run.call.again(*rows, **letters)
+            new = call.again(*rows, **letters)
             gain = _rate(new) / _rate(run) - 1
         except (LookupError, TypeError, ValueError, AttributeError):  # this change does not go with this call
             continue
@@ -86,22 +89,28 @@ def _each(dicts: Iterable[dict]) -> Iterator[Candidate]:
 
 def _numbers(run: Row) -> Iterator[Candidate]:
     """Yield changes of letters, which are quick to price because they need no new sheet: batch, overlap, layout."""
-    letter, given, factors = answer_letter(run), run.call.letters, TRIED["factors"]
+    given, factors, now = run.call.letters, TRIED["factors"], {n: x.value for n, x in cells_of(run).items()}
     keep = {"microbatches": None, "global_batch": run.global_batch} if "microbatches" in given else {}
-    if letter == "tpot":
-        yield from _each([*({"users": run.users * x} for x in factors["users"] if "rate" not in given), TRIED["cache"]])
-        if run.get("experts", 0):  # on all devices of a layer, which may also share its attention in groups
-            layer, ways = {"ep": run.tp * run.attention_dp}, (x for x in TRIED["groups"] if run.tp % x == 0)
-            yield from _each(layer | {"tp": run.tp / x, "attention_dp": run.attention_dp * x} for x in ways)
+    is_step = answer_letter(run) == "step_time"
+    if not is_step:
+        load = entry_of(run).get("doubled")
+        yield from _each({load: run[load] * x} for x in factors["users"] if load and "rate" not in given)
+        yield from _each([TRIED["cache"]])
+        if "again" in entry_of(run):  # a search, which has tried all layouts
+            return
+        if now.get("experts", 0):  # on all devices of a layer, which may also share its attention in groups
+            tp, groups = now["tp"], now["attention_dp"]
+            layer, ways = {"ep": tp * groups}, (x for x in TRIED["groups"] if tp % x == 0)
+            yield from _each(layer | {"tp": tp / x, "attention_dp": groups * x} for x in ways)
     else:
         yield from _each(keep | {"batch": run.batch * x} for x in factors["batch"])
         several = [n for n in TRIED["overlaps"] if n in run and run.get(n.partition("_")[0], 2) > 1]
         yield from _each({n: 1.0} for n in several if run[n] < 1)
         yield from _each({n: 0.0} for n in TRIED["contended"] if n in several and run[n] > 0)
         yield from _each(keep | {"ep": run.ep * x} for x in factors["ep"] if run.get("ep", 1) > 1)
-    for down, up in itertools.permutations(TRIED["ways"][letter], 2):
-        if down in run and up in run and run[down] % 2 == 0:
-            changed = {down: run[down] / 2, up: run[up] * 2}
+    for down, up in itertools.permutations(TRIED["ways"]["step_time" if is_step else "tpot"], 2):
+        if down in now and up in now and now[down] % 2 == 0:
+            changed = {down: now[down] / 2, up: now[up] * 2}
             yield (), keep | {n: x for n, x in changed.items() if not (n == "dp" and "devices" in given)}, ""
 
 
@@ -113,9 +122,11 @@ def _words(run: Row, is_quick: bool) -> Iterator[Candidate]:
         now = device.get(f"peak_{device.words.get('precision', 'bf16')}", device.get("peak_flops", 0))
         narrower = [x for x in TRIED["narrower"] if device.get(f"peak_{x}", 0) > now]
         yield from (((device.at(x),), {}, f"precision {x}") for x in narrower[:1])
-    if answer_letter(run) == "tpot":
-        yield from _each({"engine": x} for x in TRIED["engines"].get(vendor, ()))
-        if max(run.get(n, 1) for n in ("ep", "attention_dp")) > 1:  # engines hide no other exchanges so
+    if answer_letter(run) != "step_time":
+        is_slow = "again" in entry_of(run)  # a search for each
+        yield from _each({"engine": x} for x in (() if is_quick and is_slow else TRIED["engines"].get(vendor, ())))
+        now = cells_of(run)
+        if any(now[n].value > 1 for n in ("ep", "attention_dp") if n in now):  # engines hide no other exchanges so
             yield (), {"overlap": "half_batches"}, ""
         return
     yield from () if is_quick and "recompute" not in run.call.letters else _recomputed(run)
@@ -180,8 +191,10 @@ def _of_update(run: Row) -> Iterator[Candidate]:
 
 
 def _hardware(run: Row) -> Iterator[Candidate]:
-    yield (), {n: 2 * run[n] for n in run if n.startswith("peak_") and run.cells[n].formula is None}, "twice the peaks"
-    yield from (((), {n: 2 * run[n]}, f"twice the {NOTATION[n].meaning}") for n in TRIED["hardware"] if n in run)
+    now = cells_of(run)
+    yield (), {n: 2 * x.value for n, x in now.items() if n.startswith("peak_") and not x.formula}, "twice the peaks"
+    twice = ((n, f"twice the {NOTATION[n].meaning}") for n in TRIED["hardware"] if n in now)
+    yield from (((), {n: 2 * now[n].value}, said) for n, said in twice)
 
 
 def _single(run: Row) -> list[Change]:
@@ -225,6 +238,8 @@ def nearest_fit(run: Row) -> Change | None:
         return None
     if answer_letter(run) == "update_time":
         return next(_tried(run, _of_learners(run)), None)
+    if "memory" not in run:
+        return next(_tried(run, _each({"replicas": run.replicas * x} for x in TRIED["copies"])), None)
     least = None
     for x in _fitting(run):
         if x.has_room:
@@ -251,7 +266,7 @@ def all_changes(run: Row, is_quick: bool = False) -> tuple[Change, ...]:
     if (letter := answer_letter(run)) not in run:
         return Lines()
     keep: dict[str, Any] = {}
-    if "rate" in run.call.letters:  # a device's tokens follow from it
+    if "rate" in run.call.letters and "users" in run:  # a device's tokens follow from it
         keep = {"rate": None, "users": run.users, "generations": run.generations}
         run, within = run.call.again(**keep), run.within
         run.within = within

@@ -1,6 +1,6 @@
 """Offline and static batching: all requests are present at the start, and run in generations or as one batch."""
 
-from functools import cache
+from functools import cache, partial
 from math import prod
 
 import numpy as np
@@ -9,6 +9,7 @@ from scalebook.inference import assumptions, queues
 from scalebook.inference.bill import million_cost
 from scalebook.inference.engine_terms import TERMS
 from scalebook.inference.step import decode_step, prefill_step
+from scalebook.inference.trust import with_ends
 from scalebook.language import Row, Sheet, formula, formulas_of, show
 from scalebook.language.arguments import checked
 from scalebook.language.code import broadcast
@@ -102,6 +103,7 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
 
     As many sequences run together as memory, the engine and the targets allow (`tpot` for the mean, `tpot_p99`). By
     default `requests` never end. Returns a row with `device_rate`, `makespan`, `tpot`, `full_batch` and `million_cost`.
+    Their ranges are those of the same batch with all steps as fast, or as slow, as measured ones of `serve` are.
     Raises ValueError if not even one sequence fits or keeps to the target.
 
     >>> from scalebook.inference.serving import serve
@@ -132,7 +134,8 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
     step, last = asked.steps(full), asked.steps(max(1.0, float(left.last_batch)))
     times = dict(full_time=(step, "pass_time"), last_time=(last, "pass_time"), prompt_time=(step, "prompt_time"))
     values = {n: row[letter] for n, (row, letter) in times.items()}
-    found = asked.priced("device_rate", "tpot", "max_users", "million_cost", full_batch=full, **values)
+    price = partial(asked.priced, "device_rate", "tpot", "max_users", "million_cost", full_batch=full)
+    found = with_ends(price, **values)
     found.made_of = times
     return found
 
@@ -142,7 +145,8 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     """Serve one static batch: all prompts are read together, all answers are decoded together, nobody joins.
 
     Called as `serve.static(model, device, batch=8, prompt=1024, output=129)`. Returns a row with `ttft`, `tpot`,
-    `end_to_end`, `device_rate` and `million_cost`.
+    `end_to_end`, `device_rate` and `million_cost`. The ranges of `ttft` and `tpot` are those that `serve` has, and its
+    formulas carry them to the others.
 
     >>> from scalebook.inference.serving import serve
     >>> from scalebook.tables import accelerators, models
@@ -160,20 +164,25 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     read = prefill_step(*knowns, prompts=batch, read_chunk=prompt, **reading)
     step = decode_step(*knowns, batch=batch, context=prompt + output / 2, **decoding)
     # no engine keeps memory free
-    _refuse(serve, knowns, letters | {"prompt": prompt, "output": output}, given["batch"], cache_share=1.0)
+    room = _refuse(serve, knowns, letters | {"prompt": prompt, "output": output}, given["batch"], cache_share=1.0)
     ways = {n: quantity(n, letters.get(n, 1)) for n in ("tp", "pp", "attention_dp")}
     given = {n: x for n, x in given.items() if n != "prompt"}
     rows = [x for x in knowns if isinstance(x, Device)]
-    found = static_batch(*rows, **given, ttft=read.pass_time, tpot=step.pass_time, devices=prod(ways.values()))
-    found.made_of = {"ttft": (read, "pass_time"), "tpot": (step, "pass_time")}
+    price = partial(static_batch, *rows, **given, devices=prod(ways.values()))
+    found = with_ends(price, ttft=read.pass_time, tpot=step.pass_time)
+    steps = {"ttft": (read, "pass_time"), "tpot": (step, "pass_time")}
+    found.made_of = ({"max_users": (room, "max_users")} if room else {}) | steps  # the steps have the cells' origins
     return found
 
 
-def _refuse(serve, knowns, letters, batch, **own) -> None:
-    """Raise NothingFits, as `serve` does, if weights or the caches of `batch` sequences of each group do not fit."""
+def _refuse(serve, knowns, letters, batch, **own) -> Row | None:
+    """Raise NothingFits, as `serve` does, if weights or the caches of `batch` sequences of each group do not fit.
+
+    Return the memory that they fill, as far as it is known.
+    """
     users = batch * prod(quantity(x, letters.get(x, 1)) for x in ("replicas", "attention_dp"))
     sheet, _, _, known = serve.checked(knowns, letters | {"users": users})
-    serve.refuse(sheet, known | own)
+    return serve.refuse(sheet, known | own)
 
 
 def _by_step(knowns, letters) -> list[dict]:

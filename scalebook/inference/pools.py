@@ -5,6 +5,7 @@ All pairs of layouts are compared, since the cache transfer depends on both.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import sympy
@@ -14,16 +15,17 @@ from scalebook.inference.disaggregation import two_pools
 from scalebook.inference.layouts import MOST_DEVICES, TARGETS, first_whole, most_users, part
 from scalebook.inference.rules import NETWORK, RULES
 from scalebook.inference.step import EXCHANGES
+from scalebook.inference.trust import with_ends
 from scalebook.language import Row, show
 from scalebook.language.arguments import checked
 from scalebook.language.notation import either, quoted, unused
-from scalebook.language.row import gather, quantity
+from scalebook.language.row import Call, gather, quantity
 from scalebook.language.rules import not_whole
 from scalebook.language.stanzas import tables_of
-from scalebook.language.tabular import aligned, page_table, styled
 from scalebook.search.arguments import at_most, each
 from scalebook.search.plan import evaluated
 from scalebook.search.space import NothingFits
+from scalebook.tables import Device
 
 __all__ = ["Apart", "Pool", "apart"]
 
@@ -39,40 +41,25 @@ class Pool:
     letters: Mapping[str, float]
     exchange: str
 
+    def __str__(self):
+        own = [f"{n}={x:g}" for n, x in self.letters.items()]
+        own += [f"exchange={self.exchange}"] if self.exchange else []
+        return f"{self.devices:g} device{'s' * (self.devices != 1)}, {self.device}: {', '.join(own)}"
 
-@dataclass(frozen=True, repr=False)
-class Apart:
-    """The result of `apart`, the cheapest two pools: `prefill`, `decode`, and the `row` of what users get and pay."""
 
-    prefill: Pool
-    decode: Pool
-    row: Row
+class Apart(Row):
+    """The result of `apart`, the cheapest two pools: `prefill` and `decode`, and as a row what users get and pay."""
 
-    def _table(self):
-        names = [*_LETTERS, "replicas", *(["exchange"] if self.decode.exchange else [])]
-        rows = []
-        for name in ("prefill", "decode"):
-            pool = getattr(self, name)
-            own = [f"{pool.letters[n]:g}" for n in (*_LETTERS, "replicas")]
-            rows.append([name, pool.device, f"{pool.devices:g}", *own, *([pool.exchange] if pool.exchange else [])])
-        return ["pool", "device", "devices", *names], rows
+    row = property(lambda self: self)
+
+    def __init__(self, prefill: Pool, decode: Pool, row: Row):
+        super().__init__(row.name, row.cells, missing=row.missing)
+        self.prefill, self.decode, self.at_ends = prefill, decode, row.at_ends
 
     @property
-    def _summary(self):
-        row = self.row
-        cost = f", {show(row.million_cost, '$')} for a million tokens" if "million_cost" in row else ""
-        return f"{row.devices:g} devices: ttft {show(row.ttft, 's')}, tpot {show(row.tpot, 's')}{cost}"
-
-    def __repr__(self):
-        heads, rows = self._table()
-        return self._summary + "\n\n" + aligned([heads, *rows], gap="  ")
-
-    def to_dict(self) -> dict:
-        """Return the row of what users get and pay as data, as `row.to_dict()` does."""
-        return self.row.to_dict()
-
-    def _repr_html_(self):
-        return styled(f"<p>{self._summary}</p>", page_table(*self._table(), "pools"))
+    def said(self) -> list[tuple[str, str]]:
+        """Each pool and its layout, as lines of the answer."""
+        return [("prefill", str(self.prefill)), ("decode", str(self.decode))]
 
 
 class _Layouts:
@@ -80,7 +67,7 @@ class _Layouts:
 
     def __init__(self, serve, knowns, letters, devices: float, exchange: str):
         self.device = next((x.name for x in knowns if isinstance(x, Row) and "hbm_bandwidth" in x), "")
-        self.exchange = exchange
+        self.exchange, self.knowns = exchange, knowns
         words = {"exchange": exchange, "overlap": letters.get("overlap")}
         words = {n: x for n, x in words.items() if x is not None and str(x)}
         lacking = [x for x in NETWORK if not any(x in row for row in (*knowns, letters) if isinstance(row, Mapping))]
@@ -111,7 +98,7 @@ class _Layouts:
         for rule in RULES:
             if "batch" not in rule.needs and (fine := rule.of({**self.known, **columns, **words})) is not None:
                 holds &= fine
-        self.sheet, self.columns = sheet, columns
+        self.sheet, self.columns, self._given = sheet, columns, (rows, left)
         self._keep(holds)
         self.least = self.at("held_weights", 1.0).min(initial=np.inf)
         self._keep(self.at("cache_room", 1.0) > 0)
@@ -135,20 +122,28 @@ class _Layouts:
         columns |= {n: np.broadcast_to(x, size) for n, x in (("users", users), ("replicas", replicas))}
         return evaluated(part(self.sheet, letter).formulas, columns, self.known, size)[letter]
 
+    def row(self, *wanted: str, users: float, place: int, copies: float = 1.0) -> Row:
+        """Return quantities of one layout as a row, which says what they rest on."""
+        (rows, left), sheet = self._given, self.sheet.only(*wanted)
+        letters = left | {n: float(x[place]) for n, x in self.columns.items()} | {"users": users, "replicas": copies}
+        return sheet(*rows, **{n: x for n, x in letters.items() if n in sheet.letters})
+
     def reading(self) -> dict[str, np.ndarray]:
         """Return the time to read one prompt in every attention group of a copy at once, while nothing is decoded."""
         groups = self.columns["attention_dp"]
         return {"time": self.at("chunks_of_prompt", groups) * self.at("mixed_time", groups), "groups": groups}
 
-    def writing(self, rate: float, output: float, tpot: float | None) -> dict[str, np.ndarray]:
-        """Return the fewest copies of each layout that meet the `tpot` target, by Little's law, and their step time."""
+    def writing(self, rate: float, output: float, tpot: float | None, copies=None) -> dict[str, np.ndarray]:
+        """Return the step time, by Little's law, of so many copies, or of the fewest that meet the `tpot` target."""
 
         def at(letter, users, places=None):
             return self.at(letter, users, places)
 
         most = most_users(at, (self.size,), {"token_time": tpot} if tpot else {})
         fits = self.at("token_time", most) <= (tpot or np.inf)
-        copies = np.minimum(np.ceil(rate * output * self.at("token_time", most) / most), 2.0**53)
+        if copies is None:
+            copies = np.minimum(np.ceil(rate * output * self.at("token_time", most) / most), 2.0**53)
+        copies = np.broadcast_to(copies, self.size)
 
         def above(users, places):
             return users - rate * output * self.at("token_time", users, places, copies[places])
@@ -157,7 +152,8 @@ class _Layouts:
         users = np.maximum(users, self.each * self.columns["attention_dp"] * copies)
         time = self.at("token_time", users, None, copies)
         fits &= time <= (tpot or np.inf)
-        return {"time": time, "copies": copies, "fits": fits, "least": self.at("token_time", 1.0)}
+        least = self.at("token_time", 1.0)
+        return {"time": time, "copies": copies, "users": users, "fits": fits, "least": least}
 
 
 def _lists(letters: Mapping, known: Mapping, devices: float) -> Iterator:
@@ -180,7 +176,8 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
 
     They have at most `devices` devices. Each device of a list is tried for each pool; without prices the fewest win.
     Each group of prefill devices is a queue (M/D/1), with the highest load that `ttft` allows, or with `load`. Caches
-    are sent whole, over `link_bandwidth` if given. Raises ValueError, with the nearest targets that can be met.
+    are sent whole, over `link_bandwidth` if given. The ranges are those of the same pools and loads with all steps as
+    fast, or as slow, as measured ones of `serve` are. Raises ValueError, with the nearest targets that can be met.
     """
     asked = {"devices": devices, "rate": rate, "ttft": ttft, "tpot": tpot, "load": load}
     if "link_bandwidth" in letters:
@@ -209,7 +206,38 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
     read = _joined(layouts, [x.reading() for x in layouts])
     write = _joined(layouts, [x.writing(asked["rate"], layouts[0].known["output"], asked["tpot"]) for x in layouts])
     best = _pairs(read, write, asked, layouts[0].known)
-    return _result(layouts, read, write, best, asked)
+    found = _result(layouts, read, write, best, asked)
+    pools = [layouts[columns["of"][i]] for columns, i in zip((read, write), best[:2], strict=True)]
+    rows = {id(x): x for pool in pools for x in pool.knowns}
+    own = {"rate": asked["rate"]} | {n: x for n, x in letters.items() if n not in _LETTERS}
+    found.call = Call(_Found(serve, found, pools, asked), (*rows.values(),), own)
+    return found
+
+
+class _Found:
+    """The two pools that `apart` found, which can be called at other values, such as other efficiencies."""
+
+    name, billed = "serve.apart", frozenset()
+
+    def __init__(self, serve, found: Apart, pools: list[_Layouts], asked: Mapping):
+        self.owner, self.pools, self.asked = serve, (found.prefill, found.decode), asked
+        self.devices = [next((x for x in pool.knowns if isinstance(x, Device)), None) for pool in pools]
+
+    def __call__(self, *knowns, rate, **letters) -> Apart:
+        layouts, asked = [], self.asked | {"rate": quantity("rate", rate)}
+        for pool, device in zip(self.pools, self.devices, strict=True):
+            own = {n: pool.letters[n] for n in _LETTERS}
+            rows = [x for x in knowns if not isinstance(x, Device) or x is device]
+            layouts.append(_Layouts(self.owner, rows, letters | own, MOST_DEVICES, pool.exchange))
+        if not all(x.size for x in layouts):
+            raise NothingFits("the weights or caches do not fit on these pools")
+        (first, second), copies = layouts, [x.letters["replicas"] for x in self.pools]
+        output, read = second.known["output"], _joined([first], [first.reading()])
+        write = _joined([second], [second.writing(asked["rate"], output, None, copies[1])])
+        if asked["rate"] * output * write["time"][0] > write["users"][0] * (1 + 1e-9):
+            raise ValueError("the pool that decodes does not keep up with the rate")
+        write["of"] += 1
+        return _result(layouts, read, write, (0, 0, copies[0]), asked)
 
 
 def _exchanges(rows, letters: dict) -> tuple:
@@ -269,9 +297,9 @@ def _pairs(read: Mapping, write: Mapping, asked: Mapping, known: Mapping) -> tup
 def _result(layouts, read, write, best, asked) -> Apart:
     i, j, copies = best
     prefill, decode = _pool(layouts, read, i, copies), _pool(layouts, write, j, write["copies"][j])
-    one, two = layouts[read["of"][i]].known, layouts[write["of"][j]].known
+    first, second = layouts[read["of"][i]], layouts[write["of"][j]]
+    one, two = first.known, second.known
     letters = dict(
-        prompt_time=read["time"][i], token_time=write["time"][j],
         load=asked["rate"] * read["time"][i] / (copies * read["groups"][i]),
         link_bandwidth=min(read["link"][i], write["link"][j]),
         rate=asked["rate"], prefill_devices=prefill.devices, decode_devices=decode.devices,
@@ -280,7 +308,13 @@ def _result(layouts, read, write, best, asked) -> Apart:
     letters |= {n: one[n] for n in shared}
     if "price_hour" in one and "price_hour" in two:
         letters |= {"prefill_price": one["price_hour"], "decode_price": two["price_hour"]}
-    return Apart(prefill, decode, two_pools(**letters))
+    row = with_ends(partial(two_pools, **letters), prompt_time=read["time"][i], token_time=write["time"][j])
+    reads = first.row("mixed_time", users=read["groups"][i], place=read["at"][i])
+    own = dict(users=write["users"][j], place=write["at"][j], copies=write["copies"][j])
+    writes = second.row("token_time", "filled", "max_users", **own)
+    found = Apart(prefill, decode, row)
+    found.made_of = {"prompt_time": (reads, "mixed_time"), "token_time": (writes, "token_time")}
+    return found
 
 
 def _pool(layouts, columns, place, copies) -> Pool:

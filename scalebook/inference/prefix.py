@@ -2,35 +2,15 @@
 
 import numpy as np
 
-from scalebook.language import formula
+from scalebook.language import formulas_of
 from scalebook.language.arguments import is_number, is_whole
+from scalebook.language.defaults import equations
 from scalebook.language.notation import quoted
 from scalebook.language.units import numbers
 
-__all__ = ["computed_rate", "lru_hit_share", "prompt_time_prefix", "zipf"]
+equations(__name__)  # those of prefix.toml
 
-
-@formula("computed_rate", "deepseek2025-inference")
-def computed_rate(prompt_rate, hit_share):
-    """Prompt tokens per second that are not in the prefix cache and must be computed.
-
-    >>> round(computed_rate(prompt_rate=73_700, hit_share=0.563))  # of a node of DeepSeek's, which said the first two
-    32207
-    """
-    return prompt_rate * (1 - hit_share)
-
-
-@formula("prompt_time", "kwon2023")
-def prompt_time_prefix(whole_prompt_time, hit_share):
-    """Time to read a prompt with cache hits; attention of the new tokens to the cached ones is left out.
-
-    >>> prompt_time_prefix(whole_prompt_time="30 ms", hit_share=0.5)
-    0.015
-    """
-    return whole_prompt_time * (1 - hit_share)
-
-
-# Cache hits
+__all__ = [*formulas_of(__name__), "lru_hit_share", "zipf"]
 
 
 def zipf(items: int, skew: float) -> np.ndarray:

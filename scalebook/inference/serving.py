@@ -149,7 +149,7 @@ class Serve(Step):
         self.name = "serve"
         for function in (apart, offline, static, capacity, sessions):
             without = [*_LETTERS["without"][function.__name__], *(_ENCODER if function is not capacity else ())]
-            setattr(self, function.__name__, GuidedMethod(function, self, without))
+            setattr(self, function.__name__, _Part(function, self, without))
 
     def sheet_of(self, dense: Block | None, moe: Block | None, work: Work, *more: Formula) -> Sheet:
         return serve_sheet(dense, moe, work.exchange, *more, overlap=work.overlap, drafts=work.drafts)
@@ -180,6 +180,7 @@ class Serve(Step):
                 wrapper = "models.read finds them in the config.json of a model with a vision or audio encoder"
                 raise TypeError(f"encoder_tokens needs {', '.join(lacking)} of an encoder: {wrapper}")
             sheet = with_encoder(sheet)
+        sheet = _of_room(sheet) if "cache_room" in left else sheet
         return (_at_rate(sheet) if "rate" in left else sheet), rows, left
 
     targets = (*TARGETS, *PERCENTILES)  # letters whose value in a search is the most that may be
@@ -203,22 +204,38 @@ class Serve(Step):
 
     def priced(self, *knowns, **letters) -> Row:
         """Return the service's row for the given number of users; a `rate` in the call is ignored."""
-        is_named = "engine" in letters or any(isinstance(x, Engine) for x in knowns)
         call = Call(self.priced, knowns, letters)
         sheet, knowns, letters, known = self.checked(knowns, letters)
         self.refuse(sheet, known)
         row = (sheet if "price_hour" in known else _unpriced(sheet))(*knowns, **letters)
-        if not is_named:
+        if not _names_engine(call):
             row.name = f"{row.name} ({engines[self.engine].name.lower()}: its host takes no time)"
             row.between = Between(call, "engine", _engines)
         return row
 
-    def refuse(self, sheet: Sheet, known: Mapping) -> None:
-        """Raise ValueError if weights or users' caches do not fit, as far as `known` values tell."""
+    def refuse(self, sheet: Sheet, known: Mapping) -> Row | None:
+        """Raise ValueError if weights or caches do not fit. Return how much they fill, as far as `known` tells."""
         memory = _memory(sheet)
         here = {n: known[n] for n in memory.inputs if n in known}
         if len(here) == len(memory.inputs) and all(np.ndim(x) == 0 for x in here.values()):
-            refuse_what_does_not_fit(memory, {n: float(x) for n, x in known.items() if np.ndim(x) == 0})
+            return refuse_what_does_not_fit(memory, {n: float(x) for n, x in known.items() if np.ndim(x) == 0})
+        return None
+
+
+class _Part(GuidedMethod):
+    """A function of a service, whose result has an answer and a range of its own, unless it is a result of `serve`."""
+
+    def __call__(self, *knowns, **letters):
+        found = super().__call__(*knowns, **letters)
+        row = getattr(found, "row", found)
+        if row.call is None:
+            row.call = row.asked
+            row.between = None if _names_engine(row.asked) else Between(row.call, "engine", _engines)
+        return found
+
+
+def _names_engine(call: Call) -> bool:
+    return "engine" in call.letters or any(isinstance(x, Engine) for x in call.knowns)
 
 
 def _engines() -> list[Engine]:
@@ -237,12 +254,20 @@ def _at_rate(sheet: Sheet) -> Sheet:
 
 
 @cache
+def _of_room(sheet: Sheet) -> Sheet:
+    """Return the sheet with its `filled` a share of weights, workspace and the room for caches that a call gives."""
+    f, x = sheet.formulas["filled"], symbol
+    of_room = x("hbm_capacity") * x("cache_share") / (x("held_weights") + x("workspace") + x("cache_room"))
+    return sheet.using(Formula("filled_of_room", "filled", f.rhs * of_room, f.sources, f.__doc__))
+
+
+@cache
 def _memory(sheet: Sheet) -> Sheet:
     """Return the part of the sheet that computes a device's memory."""
     return sheet.only("filled", "max_users")
 
 
-def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
+def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> Row:
     """Raise ValueError if weights or users' caches do not fit in memory: what is short, and what would do."""
 
     def at(**changed):
@@ -267,12 +292,13 @@ def refuse_what_does_not_fit(memory: Sheet, known: Mapping[str, float]) -> None:
             weights = f"{total} of weights are {each} on each of {devices:g} devices of {whole}"
         shared = f"{show(usable, 'B')} are for weights, caches and {show(here.workspace, 'B')} of work space"
         raise NothingFits(f"{weights}, of which {shared}; {would}")
-    full = memory(**{n: known[n] for n in memory.inputs})
+    full = memory(**{n: known[n] for n in (*memory.inputs, "cache_room") if n in known})
     if known["users"] > valued(full, "max_users"):
         raise NothingFits(
             f"the caches of {show(known['users'])} user{'s' * (known['users'] > 1)} at {full.cached_tokens:,.0f} "
             f"tokens do not fit: {full.max_users:,.0f} fit; more devices, fewer kv_bits or shorter prompts let more in"
         )
+    return full
 
 
 serve = Serve()

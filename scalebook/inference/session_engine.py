@@ -37,7 +37,8 @@ def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
     more = dict(batch=batch, context=context, prompt=new + 2 * past, chunks_of_prompt=(new + 2 * past) / new)
     more |= dict(prompts_together=1.0, prompts_beside=1e12, prompts_ahead=0.0, prompts_met=0.0)
     part = sheet.only(*_PRICED[4:])
-    step = part(*rows, **{n: x for n, x in (left | more).items() if n in part.letters})
+    more = {n: x for n, x in (left | more).items() if n in part.letters}
+    step, usual = part(*rows, **more), part(*rows, **{n: x[-1] if np.ndim(x) else x for n, x in more.items()})
     decode, mixed = (valued(step, x) for x in _PRICED[4:])
     reading = np.maximum(mixed - decode, 0)[[0, 2, 3, 4]]
     if "step_tokens" in sheet.formulas:  # times are per token, of which a step with drafts gives several
@@ -66,7 +67,7 @@ def engine_of(serve, knowns: tuple, letters: dict, session: dict) -> dict:
         "found_spread": float(chances @ middle**2 / (chances @ middle) ** 2),
         "lost_spread": float((chances @ later**2).mean() / (chances @ later).mean() ** 2),
         "token_cache": token, "cache_room": row.cache_room, "context": context, "reading": (each_step, tokens, old),
-        "turns_read": ReadingTimes(found, lost, chances),
+        "turns_read": ReadingTimes(found, lost, chances), "usual": usual,
     }  # fmt: skip
 
 

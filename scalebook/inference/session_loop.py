@@ -6,8 +6,8 @@ folds back, one number of sessions has several working points: the service keeps
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from functools import cache, cached_property
+from dataclasses import dataclass, replace
+from functools import cache, cached_property, partial
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from scalebook.inference import sessions as laws
 from scalebook.inference.session_engine import ReadingTimes, engine_of
 from scalebook.inference.session_percentiles import percentile_cells
 from scalebook.inference.tiers import tier_rows
+from scalebook.inference.trust import with_ends
 from scalebook.language import Row, code, show
 from scalebook.language.arguments import checked
 from scalebook.language.latest import Latest
@@ -52,6 +53,16 @@ class Loop:
     reading: tuple[float, ...]  # seconds of reading: per step, per token, and per pair of tokens
     turns_read: ReadingTimes
     context: float  # mean tokens that a decoding turn attends to
+    usual: Row  # a step that decodes a fourth of the sessions that have room, alone and with a chunk that is read
+
+    def _at_pace(self, pace: float) -> "Loop":
+        """Return the loop with all steps so much slower."""
+        if pace == 1:
+            return self
+        known = self.known | {n: self.known[n] * pace for n in ("base_time", "added_time", "found_time", "lost_time")}
+        turns, reading = self.turns_read, tuple(x * pace for x in self.reading)
+        turns = replace(turns, found=turns.found * pace, lost=turns.lost * pace)
+        return replace(self, known=known, reading=reading, turns_read=turns)
 
     @cached_property
     def _kept(self) -> tuple[float, float]:
@@ -212,7 +223,8 @@ def sessions(
     of the cliff `sessions_most`, or a sentence if there is none. If device memory holds fewer than a dozen sessions,
     caches are kept only now and then above two thirds of `sessions_lost` (see `caches`), and first tokens may come
     twice as late as predicted. For more sessions than the edge, the row says what users get once the caches are lost.
-    Raises ValueError if weights or one session do not fit, and whatever `serve` raises.
+    Raises ValueError if weights or one session do not fit, and whatever `serve` raises. Ranges are those of as many
+    sessions on a service whose steps are all as fast, or as slow, as measured ones of `serve` are.
 
     `appended` and `output` are means. With a `prompt_spread` and an `answer_spread`, the standard deviations of their
     logarithms, they are lognormal. The row has the 50th, 95th and 99th percentiles of `ttft`, `tpot` and `end_to_end`,
@@ -231,7 +243,14 @@ def sessions(
     session = dict(turns=turns, prefix=prefix, appended=appended, output=output, pause=pause, pause_spread=pause_spread)
     session |= dict(pauses=pauses, tiers=tiers, prompt_spread=prompt_spread, answer_spread=answer_spread)
     loop = _remembered(_LOOPS, sessions_on, serve, knowns, session | letters)
-    sessions, sheet = one_number("sessions", sessions), laws.session_sheet(pauses)
+    row = with_ends(partial(_of_loop, loop, one_number("sessions", sessions)), pace=1.0)
+    row.made_of = {n: (loop.usual, n) for n in ("pass_time", "mixed_time")}
+    return row
+
+
+def _of_loop(loop: Loop, sessions: float, pace: float) -> Row:
+    """Return what sessions on a loop get if all of its steps take `pace` times as long."""
+    loop, sheet = loop._at_pace(pace), laws.session_sheet(loop.pauses)
     edge = {} if loop.lost_from is None else {"sessions_lost": loop.lost_from}
     most = loop.most
     point = loop._point(sessions, sessions > most)
@@ -240,7 +259,7 @@ def sessions(
     kept = "lost" if sessions > most and row.found_turns < 0.5 else "kept now and then"
     kept = "kept" if sessions <= min(most, loop.surely) else kept
     row = Row("sessions", row.cells | percentile_cells(loop, row), missing=row.missing)
-    row.words = {"pauses": pauses, "caches": kept}
+    row.words = {"pauses": loop.pauses, "caches": kept}
     if not edge:
         row.words["sessions_most"] = "not limited: no number of sessions makes it lose its caches"
     row.name = f"sessions on {row.words['caches']} caches"
@@ -308,4 +327,4 @@ def sessions_on(
         )
     known |= {"tier_cost": sum(row.tier_cost for row in rows), "tier_life": rows[0].tier_life if rows else 1.0}
     fetches = (0.0, *(own / row.tier_bandwidth + row.tier_latency for row in rows))
-    return Loop(known, pauses, rooms, fetches, engine["reading"], engine["turns_read"], engine["context"])
+    return Loop(known, pauses, rooms, fetches, *(engine[n] for n in ("reading", "turns_read", "context", "usual")))

@@ -1,11 +1,14 @@
 """Prediction intervals of serving: the range that eight of ten public measurements lie in."""
 
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cached_property
 from typing import NamedTuple
 
 from scalebook.inference.assumptions import band_high, band_low, first_band_high, first_band_low
-from scalebook.language import Formula, symbol
+from scalebook.language import Formula, Row, symbol
 
-__all__ = ["RANGES", "tpot_ends"]
+__all__ = ["RANGES", "tpot_ends", "with_ends"]
 
 _SEEN = "inferencex"
 
@@ -32,3 +35,32 @@ RANGES = (
     band_low, band_high, first_band_low, first_band_high, *tpot_ends, *_ends("ttft", first=True),
     *_ends("user_rate", inverse=True), *_ends("device_rate", inverse=True), *_ends("million_cost"),
 )  # fmt: skip
+
+
+def with_ends(price: Callable[..., Row], **times: float) -> Row:
+    """Return `price(**times)`, which also has the results with these times of steps at both ends of their range.
+
+    The range is that of measured services around a predicted time per output token, or around a `ttft`. All steps of a
+    service are fast or slow together.
+    """
+    row = price(**times)
+    row.at_ends = _AtEnds(price, times)
+    return row
+
+
+class _AtEnds:
+    def __init__(self, price: Callable[..., Row], times: dict):
+        self._asked = price, times
+
+    def __call__(self) -> tuple[Row, ...]:
+        return self._found
+
+    @cached_property
+    def _found(self) -> tuple[Row, ...]:
+        price, times = self._asked
+        with suppress(ValueError):  # slow steps may leave no working point
+            return tuple(
+                price(**{n: x * float(first() if n == "ttft" else other()) for n, x in times.items()})
+                for first, other in ((first_band_low, band_low), (first_band_high, band_high))
+            )
+        return ()

@@ -30,8 +30,8 @@ from .stanzas import Stanzas
 from .tabular import aligned, page_table, styled
 
 __all__ = [
-    "DRAWS", "SPREADS", "Between", "Cause", "Ends", "Interval", "Spreads", "causes", "interval", "range_of",
-    "usual_ends",
+    "DRAWS", "SPREADS", "Between", "Cause", "Ends", "Interval", "Spreads", "causes", "interval", "measured_ends",
+    "range_of", "usual_ends",
 ]  # fmt: skip
 
 DRAWS = 400
@@ -201,10 +201,21 @@ def range_of(row: Row, letter: str) -> tuple[float, float]:
 
 def _measured(row: Row, letter: str, level: float) -> tuple[float, float]:
     """Return the range that measured services have around a prediction, of any engine if the call names none."""
-    rows = [row, *(x for x in (row.between.ends if row.between else ()) if f"{letter}_low" in x)]
+    rows = ((x, measured_ends(x, letter)) for x in (row, *(row.between.ends if row.between else ())))
     further = _NORMAL.inv_cdf((1 + level) / 2) / -_NORMAL.inv_cdf(TAIL)  # the rows' own ends hold 80 %
-    ends = ([x[letter] * (x[f"{letter}_{end}"] / x[letter]) ** further for x in rows] for end in ("low", "high"))
+    ends = zip(*([x[letter] * (end / x[letter]) ** further for end in own] for x, own in rows if own), strict=True)
     return np.minimum.reduce(next(ends)), np.maximum.reduce(next(ends))
+
+
+def measured_ends(row: Row, letter: str) -> tuple | None:
+    """Return the ends that measured services have around a quantity, or None if it has none of its own.
+
+    Ends are letters, such as `tpot_low`, or follow by all formulas of a result from both ends of a step's time.
+    """
+    if f"{letter}_low" in row:
+        return row[f"{letter}_low"], row[f"{letter}_high"]
+    found = [x[letter] for x in row.at_ends() if letter in x]
+    return (np.minimum(*found), np.maximum(*found)) if len(found) == 2 and np.any(found[0] != found[1]) else None
 
 
 class _Part(NamedTuple):
@@ -301,7 +312,7 @@ def interval(
     if is_open and not found and (other := row.between.widest(letter)):  # holds what was not said
         low, high = _plain(np.minimum(low, other.low)), _plain(np.maximum(high, other.high))
         ranked = partial(_ranked_with, other, ranked, typical)
-    if f"{letter}_low" in row and ends_of is usual_ends:
+    if ends_of is usual_ends and measured_ends(row, letter):
         least, most = _measured(row, letter, level)
         low, high = _plain(np.minimum(low, least)), _plain(np.maximum(high, most))
     return found or Interval(letter, low, typical, high, level, ranked)

@@ -206,7 +206,7 @@ def joined(knowns: tuple, letters: Collection[str]) -> dict[str, Cell]:
                 unit = NOTATION[name].unit
                 said = " and ".join(f"{with_unit(x.value, unit)} by {x.origin}" for x in (old, cell))
                 raise ValueError(f"{name} is given twice, as {said}: say which by {name}=...")
-    # Drop results of an earlier call that depend on a letter which is given anew.
+    # Drop results of an earlier call that depend on a letter given anew.
     for name in [n for n, c in cells.items() if c.inputs and n not in letters and not c.letters.isdisjoint(letters)]:
         del cells[name]
     return cells
@@ -265,9 +265,10 @@ class Row(Mapping):
     """
 
     kin: tuple[str, ...] = ()  # keys of a table's row: its own, then the key of the row that it is like
-    between: Any = None  # two bounding results, if no framework or engine is named
+    between: Any = None  # two results, if no framework or engine is named
     made_of: Mapping[str, tuple["Row", str]] = MappingProxyType({})  # given letters: the result, and its letter there
-    call: Call | None = None  # of a training step or a service
+    at_ends: Callable = tuple  # returns two results, at both ends of a step's time
+    call: Call | None = None  # of what has an answer
     asked: Call | None = None  # of a function of a service
     within: tuple = ()  # limits of its search
 
@@ -319,14 +320,14 @@ class Row(Mapping):
         return f"{self.name} has nothing called {quoted(name)}; {nearest(name, known)}"
 
     def why(self, name: str) -> "Why":
-        """Show where a number comes from: its formula with the numbers, and the same for each input of it."""
+        """Show where a number comes from: its formula with the numbers, and the same for each input."""
         self[name]
         return Why(name, self.cells[name], self.sources)
 
     def interval(self, letter: str | sympy.Symbol, level: float = 0.8) -> "Interval":
         """Return the prediction interval of a quantity; at the default `level`, it holds eight in ten cases.
 
-        Values given in the call are taken as exact.  `scalebook.language.interval` describes the method.
+        Values given in the call are exact.  `scalebook.language.interval` describes the method.
         """
         from .interval import interval
 
@@ -346,27 +347,27 @@ class Row(Mapping):
 
     @property
     def listing(self) -> str:
-        """Every quantity and its value, one line each. What does not fit in memory is said first."""
+        """Every quantity and its value, a line each. What does not fit is said first."""
         first = [self.answer.misfit] if self.answer and self.answer.misfit else []
         lines = [f"{n:<22} {with_unit(c.value, NOTATION[n].unit)}" for n, c in self.listed.items()]
         return "\n".join([*first, self.name, *(f"  {line}" for line in lines)])
 
     @cached_property
     def answer(self):
-        """The summary of a step or service (`scalebook.answers.Answer`); None for arrays and other rows."""
+        """The summary of a call (`scalebook.answers.Answer`); false for arrays, None for other rows."""
         return _shown_by("answer_of")(self) if self.call else None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the row as a dict for JSON, with values, units, ranges and sources."""
+        """Return the row as data for JSON: values, units, ranges and sources."""
         return _shown_by("row_as_dict")(self)
 
     def __repr__(self):
-        if self.call and self.answer is None:
+        if self.call and not self.answer:
             return _shown_by("table_of")(self)
         return repr(self.answer) if self.call else self.listing
 
     def _repr_html_(self):
-        return _shown_by("row_page")(self) if self.answer is None else self.answer._repr_html_()
+        return self.answer._repr_html_() if self.answer else _shown_by("row_page")(self)
 
 
 class Computed(Row):

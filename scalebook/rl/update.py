@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property, lru_cache, partial
-from math import lcm, prod
+from math import lcm
 
 import numpy as np
 from sympy import Basic
@@ -26,24 +26,22 @@ from scalebook.language.interval import SPREADS
 from scalebook.language.notation import quoted, unused
 from scalebook.language.row import Call, Cell, as_rows, one_number, quantity
 from scalebook.language.stanzas import tables_of
-from scalebook.search.space import NothingFits, Space
+from scalebook.search.space import Space
 from scalebook.tables import Framework, frameworks
 from scalebook.training.frameworks import framework_of
-from scalebook.training.space import TRAINING
 from scalebook.training.step import training_step
 
+from .layouts import HELD, posed
 from .lengths import Lengths
 from .rollouts import forward_passes_two, update_sheet
 
 __all__ = ["rl_step"]
 
-HELD = tuple(x for limit in TRAINING.limits for x in limit.split(" <= "))  # what learners hold, and of what
 _ROWS = {"gating": "model, such as models.llama3_8b", "hbm_bandwidth": "device, such as accelerators.h100"}
 SYNC = "sync_share", "expert_gathers", "update_overhead"  # letters of the program that are the update's own
 OF_PROGRAM = "step_overhead", "packed_share", *SYNC  # what a program says of an update
 _OTHERS = tables_of(__package__, "update.toml")["others"]  # likely values of what a call leaves to its defaults
 _POINTS = 160  # positions at which a decode step of a rollout is priced
-_LIMIT = 60  # layouts of a search
 
 
 @cache
@@ -153,8 +151,7 @@ class _Asked:
             raise ValueError(f"{self.devices:g} devices hold no engine beside learners on {block}: give more devices")
         at = cache(lambda blocks: self.update(blocks * block, self.devices - blocks * block))
         if self.share != "best":
-            share = one_number("rollout_share", self.share)
-            return at(min(max(round(self.devices * share / block), 1), whole - 1))
+            return at(min(max(round(self.devices * self.share / block), 1), whole - 1))
         known = itertools.chain.from_iterable(x.items() for x in (*self.rows, self.letters) if isinstance(x, Mapping))
         if several := next((n for n, x in known if np.ndim(x)), None):
             raise TypeError(
@@ -241,7 +238,8 @@ class RLStep(Guided):
         used -= set() if letters.get("expert_gathers", program.get("expert_gathers")) else {"active_params"}
         if stray := next((x for x in letters if x not in used), None):
             raise TypeError(f"{self.name} does not use {stray} at age={numbers['age']:g}")
-        if not numbers["age"] and not (isinstance(share, str) and share == "best"):
+        share = share if isinstance(share, str) and share == "best" else one_number("rollout_share", share)
+        if not numbers["age"] and share != "best":
             raise ValueError("share is of age=1 and more: at age=0 all devices write answers, and then all learn")
         if numbers["devices"] > MOST_DEVICES:
             raise ValueError(f"devices={devices!r} is more than {MOST_DEVICES:,}, the most of an update")
@@ -276,29 +274,7 @@ class RLStep(Guided):
         """Return the sheet of an update, for callers that need its quantities."""
         return update_sheet(bool(letters.get("age", 0))), (), {}
 
-    def posed(self, cases: list[tuple], letters: Mapping, *asked) -> tuple["_Layouts", dict]:
-        """Return the layouts of a search: all combinations of the values in the lists that can run.
-
-        Raises ValueError if none can.
-        """
-        letters, [knowns, *more] = dict(letters), cases
-        kept = {n: letters.pop(n) for n in ("memory_margin",) if n in letters}  # of the search itself
-        if more:
-            raise TypeError("a search of rl_step is of one device: search each in turn")
-        lists = {n: list(x) for n, x in letters.items() if isinstance(x, list | tuple)}
-        found, why = {}, ""
-        if (number := prod(map(len, lists.values()))) > _LIMIT:
-            raise ValueError(f"a search of rl_step takes at most {_LIMIT} layouts, and these lists have {number:,}")
-        for values in itertools.product(*lists.values()):
-            own = dict(zip(lists, values, strict=True))
-            try:
-                found[", ".join(f"{n} {_said(x)}" for n, x in own.items())] = self(*knowns, **{**letters, **own})
-            except ValueError as error:
-                why = str(error)
-        if not found:
-            why = f"no layout of the search runs: {why}" if why else "there is nothing to search: give lists"
-            raise NothingFits(why)
-        return _Layouts(found), {"layout": list(found)} | kept
+    posed = posed
 
 
 def _held(step: Row) -> dict[str, Cell]:
@@ -316,38 +292,6 @@ def _layout(name: str, given) -> dict:
     if not isinstance(given, Mapping) or not all(isinstance(x, str) and x for x in given):
         raise TypeError(f"{name} is a layout, such as {name}=dict(tp=4), not {quoted(given)}")
     return {n: one_number(n, x) if n in NOTATION else x for n, x in given.items()}
-
-
-def _said(x) -> str:
-    return " ".join(f"{n}={y}" for n, y in x.items()) if isinstance(x, dict) else str(x)
-
-
-class _Layouts:
-    name = "rl_step"
-    finds = ("update_time",)
-
-    def __init__(self, found: Mapping[str, Row]):
-        self.found = found
-
-    @property
-    def space(self) -> Space:
-        own = dict(limits=TRAINING.limits, margins=TRAINING.margins)  # of the learners
-        return Space(axes=("update_time", "update_cost"), words={"layout": tuple(self.found)}, **own)
-
-    def sheet(self, knowns, letters):
-        row = self.found[letters.get("layout", next(iter(self.found)))]
-        sheet = update_sheet("staleness" in row)
-        return sheet, (), {n: row[n] for n in (*sheet.inputs, "longest_response", "in_flight", *HELD) if n in row}
-
-    def unmet(self, cases: list[tuple], letters: Mapping, rejected: set[str]) -> str:
-        """Return what the learners hold in the layout that holds least, and the change that would let them fit."""
-        if not rejected <= {*TRAINING.limits}:
-            return ""
-        layout, row = min(self.found.items(), key=lambda x: x[1].memory)
-        return f"no layout fits; {layout}{layout and ': '}{row.answer.lines()[0][1]}"
-
-    def __call__(self, *knowns, **letters) -> Row:
-        return self.found[letters["layout"]]
 
 
 rl_step = RLStep()

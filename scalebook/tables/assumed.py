@@ -27,8 +27,8 @@ def _rules() -> dict[str, dict]:
 def complete(row: Row, naming: Callable[..., list[Row]]) -> None:
     """Add to a device the figures that its data sheet leaves out, marked as assumed, with `low` and `high`.
 
-    `naming` returns the table's devices whose stanzas name one of some letters. A processor that multiplies only in 32 bits or
-    more is not compared with them.
+    `naming` returns the table's devices whose stanzas name one of some letters. A processor that multiplies only in 32
+    bits or more is not compared with them.
     """
     if not any(x in row for x in _NARROW):
         return
@@ -36,7 +36,11 @@ def complete(row: Row, naming: Callable[..., list[Row]]) -> None:
         is_sold = row.words.get("vendor") not in rule.get("except", ())
         if letter not in row and is_sold and ("of" not in rule or any(x in row for x in rule["of"])):
             # relatives of a device, and its core or its die, would count it twice
-            known = [x for x in naming(*rule.get("by", [letter])) if x.states(letter) and len(x.kin) == 1 and _is_compared(x, rule)]
+            known = [
+                x
+                for x in naming(*rule.get("by", [letter]))
+                if x.states(letter) and len(x.kin) == 1 and _is_compared(x, rule)
+            ]
             row.cells[letter] = _assumed(letter, row, rule, known)
 
 
