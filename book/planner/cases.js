@@ -215,19 +215,20 @@ function planCases(engine) {
       const isFirst = ends.includes("first_blocks"), stages = isFirst ? ["always", key].flatMap((x) => engine.listed(first_[x] ?? "")) : [], middle = ends.length === 2 ? [both] : ends.length && !isFirst ? [last_] : [];
       if (isFirst && first_[key] === undefined) throw new Error(`${words.schedule} has both ends of the pipeline on one device: a first stage with its own number of blocks needs 1F1B or interleaved stages`);
       if (isFirst && words.trained === "lora") throw new Error("adapters stand on this page with equal stages or a shorter last one: leave the blocks of the first stage open, or ask training_step in Python");
-      const adapted = of(lora.blocks), adapters = lora.words, isAdapted = words.trained === "lora";
-      if (isAdapted && (isEager(plan) || adapted[own] === undefined)) throw new Error(`this page cannot price LoRA with ${isEager(plan) ? data.frameworks[plan.framework].name : model.words.blocks ? model.name : "this attention, recomputation or exchange of context"}: choose another ${isEager(plan) ? "framework" : model.words.blocks ? "model" : "layout"}, or ask training_step in Python`);
+      // Adapters add the same to fused and eager blocks, and to attention that writes its scores (of a gated one not quite).
+      const adapted = of(lora.blocks), adapters = lora.words, isAdapted = words.trained === "lora", plain = model.letters.output_gate ? own : own.replace("selective", "none").replace("unfused", "flash");
+      if (isAdapted && adapted[plain] === undefined) throw new Error(`this page cannot price LoRA with ${model.words.blocks ? model.name : "this attention, recomputation or exchange of context"}: choose another ${model.words.blocks ? "model" : "layout"}, or ask training_step in Python`);
       if (isEager(plan) && isOfModules(words.recompute)) throw new Error(`${data.frameworks[plan.framework].name} runs the steps of a block one by one, and modules that run again are those of fused blocks: run nothing or everything again`);
       if (!blocks[own] || steps === undefined) throw new Error(`blocks like those of ${model.name} are not on this page: ask training_step in Python`);
-      const others_ = ["always", key], windows = { ...model.letters, ...letters }, slides = !model.words.blocks && windows.window_layers && "window" in windows; // a list of parts says its windows
+      const others_ = ["always", key], costs = (x) => ["", x].flatMap((y) => engine.listed(blocks[y])), windows = { ...model.letters, ...letters }, slides = !model.words.blocks && windows.window_layers && "window" in windows; // a list of parts says its windows
       const among = slides ? (model.words.windows === "chunked" ? "chunks" : "windows") : "";
       const attended = swaps.attended["attention_tile" in known ? ["tiles", among].filter(Boolean).join("_") : among || "half"];
       const fused = swaps.fused["attention_whole" in known ? ("kv_rank" in model.letters ? "latent" : "arrays") : "usual"];
       const grouped = swaps.grouped["grouped_whole" in known ? "arrays" : "same"];
       return sheet([...engine.listed(always), attended, swaps.counted[among || "whole"], fused, grouped, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
         swaps.heads["head_dim" in model.letters ? "even" : "latent"], ...[swaps.launched, swaps.eager].map((x) => x[model.letters.experts && model.letters.moe_layers ? "moe" : "all"]),
-        ...others_.flatMap((x) => engine.listed(others[x])), ...["", own].flatMap((x) => engine.listed(blocks[x])), ...engine.listed(steps), ...(hasNoDense(model) ? [swaps.dense] : []),
-        ...(isAdapted ? [...others_.flatMap((x) => engine.listed(adapters[x])), ...engine.listed(adapted[own])] : []), ...stages, ...middle, ...engine.listed(data.bill.sheet)]); // days and dollars with failures
+        ...others_.flatMap((x) => engine.listed(others[x])), ...costs(own), ...engine.listed(steps), ...(hasNoDense(model) ? [swaps.dense] : []),
+        ...(isAdapted ? [...others_.flatMap((x) => engine.listed(adapters[x])), ...engine.listed(adapted[plain]), ...engine.withBoth(costs(plain), [...costs(own), ...engine.listed(steps)], engine.listed(adapted[plain]))] : []), ...stages, ...middle, ...engine.listed(data.bill.sheet)]); // days and dollars with failures
     },
     known(plan) {
       const bits = data.formats[`peak_${plan.precision}`] ?? 16;

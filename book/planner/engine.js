@@ -92,6 +92,20 @@ function planEngine(data) {
     return [...found];
   }
 
+  // Formulas that two choices change, each by its own sum over a block's operations: with both, both changes add up.
+  const sums = new Map(), lettered = (numbers) => new Map(numbers.map((n) => [formula(n).letter, n]));
+  function withBoth(plain, one, other) {
+    const [before, first, second] = [plain, one, other].map(lettered);
+    return [...first.keys()].filter((x) => second.has(x) && first.get(x) !== before.get(x)).map((x) => {
+      const [n, a, b] = [before, first, second].map((of) => of.get(x)), key = `${n} ${a} ${b}`;
+      if (!sums.has(key)) {
+        const taken = nodes.push(["*", leaf("-1"), roots[n]]) - 1, made = roots.push(nodes.push(["+", roots[a], roots[b], taken]) - 1) - 1;
+        saidOf[made] = saidOf[b];
+        sums.set(key, made);
+      }
+      return sums.get(key);
+    });
+  }
   // Formulas by number as a sheet: the last of a letter counts.
   const sheets = new Map();
   function sheet(numbers) {
@@ -306,5 +320,5 @@ function planEngine(data) {
       ...(letters.linear_layers ? ["linear"] : [])].join(" ");
   }
   const shape = ({ letters, words }) => (words.blocks ? { ...letters, ...kinds(words.blocks, letters.layers).letters } : letters); // all of a model's letters
-  return { data, nodes, formula, notation, listed, sheet, needed, compile, evaluate, good, truth, pairs, reads, kind, shape };
+  return { data, nodes, formula, notation, listed, withBoth, sheet, needed, compile, evaluate, good, truth, pairs, reads, kind, shape };
 }
