@@ -336,8 +336,8 @@ function planCases(engine) {
       if ("scaleup_size" in known && "scaleup_bandwidth" in known && ways <= known.scaleup_size) filled.scaleout_bandwidth = known.scaleup_bandwidth;
       for (const x of Object.keys(filled)) if (own.by.has(x) && x !== "scaleout_bandwidth") delete filled[x];
       for (const [x, cell] of Object.entries(engine.reads(plan.model))) if (cell in known) filled[x] = known[cell];
-      const measured = data.kernels[plan.engine]?.[plan.device.key] ?? {};
-      for (const part of data.kinds[plan.model.words.blocks ? kind(plan.model) : ""] ?? []) for (const [x, value] of Object.entries(measured[part] ?? {})) if (own.by.has(x)) filled[x] = value;
+      const parts = data.kinds[plan.model.words.blocks ? kind(plan.model) : ""] ?? [];
+      for (const [part, letters, on] of data.kernels) if (parts.includes(part) && on[plan.engine]?.split(" ").includes(plan.device.key)) for (const [x, value] of Object.entries(letters)) if (own.by.has(x)) filled[x] = value;
       if (!("cores" in known)) Object.assign(filled, { item_time: 0, exchange_cores: 0 });
       return { own, known: { ...filled, ...known }, exchange };
     },

@@ -58,15 +58,21 @@ function planEngine(data) {
     return lists.get(text);
   }
   // Rows come as values of the table's letters, and what says where they are from as places among all notes: "+" is the
-  // next of these.  "=" is the source of most of a row's cells.
+  // next of these.  "=" is the source of most of a row's cells; a value "" is that of the row which it is like.
   let note = 0;
   for (const name of data.notes ? ["models", "devices", "engines", "frameworks", "libraries", "tiers", "drafts"] : []) {
     const { letters, rows } = data[name];
     for (const [key, row] of Object.entries(rows)) {
-      row.key = key;
+      [row.key, row.origin] = [key, row.name];
       const said = row.sources ? row.sources.split(",") : [];
       [row.letters, row.sources] = [{}, {}];
-      row.values.forEach((x, i) => { if (x !== null) row.letters[letters[i]] = x; });
+      const base = rows[row.like];
+      row.values.forEach((x, i) => {
+        const n = letters[i];
+        if (x !== null) row.letters[n] = x === "" ? base.letters[n] : x;
+        if (x === "") row.sources[n] = base.sources[n] ?? [base.source];
+        if (x === "" && base.ends?.[n]) (row.ends ??= {})[n] = base.ends[n];
+      });
       said.forEach((x, i) => {
         const [source, said_] = x ? data.notes[x === "+" ? note++ : x] : [];
         if (x) row.sources[letters[i]] = [source === "=" ? row.source : source, said_];
