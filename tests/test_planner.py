@@ -845,6 +845,7 @@ def test_figures_say_what_is_assumed_and_in_which_unit(chromium, folder):
         *_, cost, share = page.locator(".pl-beside tr").all_inner_texts()
         assert cost.count("≈\xa0$") == 2 and share.count(" %") == 2
         assert page.locator(".pl-figures, .pl-costs").filter(has_text="≈\xa0$").count() == 2
+        assert "not for sale: Amazon rents its devices out" in page.locator(".pl-costs").inner_text()
         entered(page, "^='depreciation'", "3")
         page.wait_for_function("document.querySelector('[aria-label^=depreciation]').value === '3 years'")
         assert "service_life%22%3A26280" in page.url

@@ -35,6 +35,7 @@ from scalebook.rl.update import OF_PROGRAM, rl_step
 from scalebook.runs.costs import device_power_of_system, power_hour_of_device, price_hour_owned, run_bill
 from scalebook.search.arguments import margins
 from scalebook.tables import accelerators, engines, frameworks, libraries, models, precisions
+from scalebook.tables.assumed import unsold
 from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED
 from scalebook.training.rules import RULES as TRAINING_RULES
 from scalebook.training.shardings import SHARDINGS
@@ -155,6 +156,7 @@ def planner_data(parts: bool = False) -> dict:
     said["usual"] |= dict(engine=Serve.engine, framework=UNNAMED)
     words = dict(exchange=(*EXCHANGES, "none"), overlap=OVERLAPS)
     said["beyond"] = BEYOND
+    said["unsold"] = {x: why for row in accelerators.values() if (why := unsold(x := row.words["vendor"]))}
     said["rules"] = dict(train=rules(TRAINING_RULES, CHOICES), serve=rules(SERVING_RULES, words))
     said["schedules"] = {k: dict(chunks=x.chunks, plain=x.plain, copies=x.copies) for k, x in SCHEDULES.items()}
     said["shardings"] = {k: dict(gathered=x.is_gathered, groups=x.has_groups) for k, x in SHARDINGS.items()}

@@ -24,6 +24,7 @@ from scalebook.language.parts import nearest_parts, part_lines
 from scalebook.language.row import Cell, with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
 from scalebook.tables import Engine, Program, engines, frameworks, usual_peak, vendor_of
+from scalebook.tables.assumed import unsold
 
 from .assumptions import TRIED, Assumption, answer_letter, assumed, short_meaning
 from .changes import Change, all_changes, fits, nearest_fit
@@ -57,9 +58,7 @@ class Answer:
 
     @cached_property
     def interval(self) -> tuple[float, float] | None:
-        if self.letter not in self.run:
-            return None
-        return range_of(self.run, self.letter)
+        return range_of(self.run, self.letter) if self.letter in self.run else None
 
     # Showing
 
@@ -145,7 +144,9 @@ class Answer:
         else:
             rate = f"{self._shown('update_rate')}; devices idle {self._shown('idle_share')}"
             said, what = ("speed", rate), " for an update"
-        unknown = _UNKNOWN if self.run.call.thing.billed else {}
+        why = unsold(vendor_of(self.run.call.knowns))
+        unknown = _UNKNOWN | ({"owned": f"{why}; {_UNKNOWN['owned']}"} if why else {})
+        unknown = unknown if self.run.call.thing.billed else {}
         return [said, *(unknown | {x.kind: x.said(what) for x in self.prices}).items()]
 
     def __repr__(self):
