@@ -111,11 +111,11 @@ function planCases(engine) {
 
   // A framework's cells with those of its libraries on a device, as scalebook.training.frameworks settles them: of each
   // row what `of` takes of it, by letter.
-  function settled({ framework: key = data.usual.framework, device, model }, of) {
+  function settled({ framework: key = data.usual.framework, device, model, precision }, of) {
     const row = data.frameworks[key], named = (row.words.libraries ?? "").split(" "), found = { ...of(row) };
     for (const x of Object.values(data.libraries)) {
-      const on = x.words.devices.split(" ");
-      if (named.includes(x.words.library) && on.includes(device.key)) Object.assign(found, of(x));
+      const { library, devices, precisions = precision } = x.words;
+      if (named.includes(library) && precisions.split(" ").includes(precision) && device.kin?.some((y) => devices.split(" ").includes(y))) Object.assign(found, of(x));
     }
     for (const x of ["element_passes", "block_wait", "block_launch"]) {
       const own = found[`moe_${x}`];

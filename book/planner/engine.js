@@ -67,6 +67,7 @@ function planEngine(data) {
       const said = row.sources ? row.sources.split(",") : [];
       [row.letters, row.sources] = [{}, {}];
       const base = rows[row.like];
+      row.kin = [key, ...(base?.kin ?? [])];
       row.values.forEach((x, i) => {
         const n = letters[i];
         if (x !== null) row.letters[n] = x === "" ? base.letters[n] : x;

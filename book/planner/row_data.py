@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from scalebook.language import Row
 from scalebook.language.interval import SPREADS
+from scalebook.tables import Device
 
 __all__ = ["row_data"]
 
@@ -24,7 +25,7 @@ _FROM = re.compile(r"^from [\d.]+% to [\d.]+% by source; |; eight in ten of them
 
 def row_data(table: Mapping[str, Row], notes: dict[tuple, int], used: set) -> dict:
     """Return the letters of a table, and the data of each row. New notes on cells are added to `notes`."""
-    many = Counter(x for row in table.values() for x in row if _is_read(x, used))
+    many = Counter(x for row in table.values() for x in row if _is_read(x, used, isinstance(row, Device)))
     names = [x for x, _ in many.most_common()]
     rows: dict[str, dict] = {}
     for key, row in table.items():
@@ -72,10 +73,12 @@ def _said(cell) -> tuple:
     return cell.value, cell.source, cell.note, cell.low, cell.high, cell.formula is None
 
 
-def _is_read(letter: str, used: set) -> bool:
-    """Return True if the page reads a letter: a used one, or a peak or efficiency that a precision selects."""
+def _is_read(letter: str, used: set, is_device: bool) -> bool:
+    """Return True if the page reads a letter: a used one, or a device's peak or efficiency that a precision selects."""
     kind, _, rest = letter.partition("_")
-    return rest not in ("flops", "efficiency", *NOT_OFFERED) if kind in BY_PRECISION else letter in used
+    if kind not in BY_PRECISION or (rest == "efficiency" and not is_device):
+        return letter in used
+    return rest not in ("flops", "efficiency", *NOT_OFFERED)
 
 
 def _short(x: float) -> float:
