@@ -285,8 +285,8 @@ LINKS = {n: json.loads(unquote(x[1])) for n, text in SECTIONS.items() if (x := L
 FIRST = re.compile(r"^(?:step_time|tpot|million_cost|rented) +([\d.]+ \S+?)[, ]|: ([\d.]+ s) at", re.M)
 
 
-def test_the_page_has_ten_questions_each_with_a_command():
-    assert len(SECTIONS) == 10 and all(len(x) == 1 for x in COMMANDS.values())
+def test_the_page_has_ten_questions_each_with_a_command_and_a_link():
+    assert len(SECTIONS) == len(LINKS) == 10 and all(len(x) == 1 for x in COMMANDS.values())
 
 
 @every(n for n, [x] in COMMANDS.items() if "config.json" not in x and ".csv" not in x)
@@ -296,5 +296,8 @@ def test_the_command_of_a_question_says_what_its_python_says(name):
 
 
 def words_of(name):
-    """The words of a question's command, without the program's name."""
-    return shlex.split(COMMANDS[name][0].replace("\\\n", " "))[1:]
+    """The words of a question's command, without the program's name; of a row of a file, those of its call."""
+    if ".csv" not in COMMANDS[name][0]:
+        return shlex.split(COMMANDS[name][0].replace("\\\n", " "))[1:]
+    letters, row = (x.split(",") for x in re.findall(r"^.{4}(?:runs.*\"{3})?(\w+,.*)", SECTIONS[name], re.M))
+    return ["training_step", *(f"{n}={x}" for n, x in zip(letters, row, strict=True) if n != "step_time")]
