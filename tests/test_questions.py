@@ -270,10 +270,11 @@ def test_a_service_takes_the_fewest_devices_that_serve(asked):
         assert all(x.row.users == asked["users"] for x in found.best)
 
 
-def test_a_limit_is_typed_as_it_is_said():
-    asked = STEP | dict(tp=[1, 2, 4], batch=[1, 2])
+def test_a_limit_and_a_range_are_typed_as_they_are_said():
+    asked = STEP | dict(tp=[1, 2, 4], batch="1..2")
     found = search(training_step, M.llama3_8b, A.h100, memory="<= 40 GB", mfu="> 30 %", **asked)
-    other = search(training_step, M.llama3_8b, A.h100, subject_to=["memory < 40 GB", "mfu≥30 %"], **asked)
+    asked |= dict(subject_to=["memory < 40 GB", "mfu≥30 %"], batch=[1, 2])
+    other = search(training_step, M.llama3_8b, A.h100, **asked)
     assert repr(found) == repr(other) and np.all([x.memory <= 40e9 for x in found.best])
 
 

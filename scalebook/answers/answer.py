@@ -51,14 +51,11 @@ class Answer:
         self.run, self.letter, self.fits = run, answer_letter(run), fits(run)
 
     title = property(lambda self: _title(self.run))
+    interval = cached_property(lambda self: range_of(self.run, self.letter) if self.letter in self.run else None)
     nearest = cached_property(lambda self: nearest_fit(self.run))
     assumed = cached_property(lambda self: assumed(self.run))
     bill = cached_property(lambda self: bill(self.run))
     changes = cached_property(lambda self: all_changes(self.run))
-
-    @cached_property
-    def interval(self) -> tuple[float, float] | None:
-        return range_of(self.run, self.letter) if self.letter in self.run else None
 
     # Showing
 
