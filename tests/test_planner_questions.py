@@ -136,8 +136,7 @@ def test_the_link_of_a_question_asks_what_its_command_asks(page, name, tmp_path,
         (tmp_path / "config.json").write_text(json.dumps(eval(config[1].replace("...", ""))), "utf-8")
         monkeypatch.chdir(tmp_path)
     thing, rows, texts = _given(rest if first == "search" else [first, *rest])
-    if JOBS[thing] == "train":
-        texts.setdefault("train_tokens", str(plan["letters"]["train_tokens"]))  # which a plan always says
+    texts = {n: str(x) for n, x in plan["letters"].items() if n == "train_tokens"} | texts  # which a plan always says
     several = rows["device"].split(",")
     said = {n: value(thing, n, x.lstrip("<")) for n, x in texts.items()}
     assert page("link", page("write", plan)) == {"is": plan, "dropped": []} and JOBS[thing] == plan["job"]
