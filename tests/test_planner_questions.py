@@ -132,7 +132,7 @@ def test_a_linked_plan_is_searched_as_in_python(page, name):  # noqa: F811
 def test_the_link_of_a_question_asks_what_its_command_asks(page, name, tmp_path, monkeypatch):  # noqa: F811
     """The same letters of a search.  Of one layout the same answer, which the targets of the plan leave as it is."""
     plan, (first, *rest) = LINKS[name], words_of(name)
-    if config := re.search(r"read\((.*?})", SECTIONS[name], re.S):
+    if config := re.search(r"read\([^{]*(.*?})", SECTIONS[name], re.S):
         (tmp_path / "config.json").write_text(json.dumps(eval(config[1].replace("...", ""))), "utf-8")
         monkeypatch.chdir(tmp_path)
     thing, rows, texts = _given(rest if first == "search" else [first, *rest])
