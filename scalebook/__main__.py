@@ -202,15 +202,10 @@ def _count(name, text):
 
 
 def _values(thing, name, text):
-    """Read a value, several separated by commas, or a range of whole numbers such as 1..64."""
-    if is_limit(text):  # which the search reads
-        return text
+    """Read a value, or several separated by commas; a limit or a range such as 1..64 is left to the search."""
     text = text.strip("[]")  # a list as in Python
-    first, is_range, last = text.partition("..")
-    if is_range and name not in words(thing):
-        if not (first.isdecimal() and last.isdecimal() and int(first) <= int(last) <= 10**6):
-            raise ValueError(f"{name}={text} is no range: one reads 1..64, from a whole number to a larger one")
-        return list(range(int(first), int(last) + 1))
+    if is_limit(text) or (".." in text and name not in words(thing)):
+        return text
     texts = re.split(r",(?![^(]*\))", text)  # not inside dict(...)
     found = [value(thing, name, x.strip(), (*_SOUGHT, *_TEXTS, *_COUNTS)) for x in texts]
     return found if len(found) > 1 else found[0]

@@ -270,10 +270,11 @@ def test_a_service_takes_the_fewest_devices_that_serve(asked):
         assert all(x.row.users == asked["users"] for x in found.best)
 
 
-def test_a_limit_is_typed_as_it_is_said():
-    asked = STEP | dict(tp=[1, 2, 4], batch=[1, 2])
+def test_a_limit_and_a_range_are_typed_as_they_are_said():
+    asked = STEP | dict(tp=[1, 2, 4], batch="1..2")
     found = search(training_step, M.llama3_8b, A.h100, memory="<= 40 GB", mfu="> 30 %", **asked)
-    other = search(training_step, M.llama3_8b, A.h100, subject_to=["memory < 40 GB", "mfu≥30 %"], **asked)
+    asked |= dict(subject_to=["memory < 40 GB", "mfu≥30 %"], batch=[1, 2])
+    other = search(training_step, M.llama3_8b, A.h100, **asked)
     assert repr(found) == repr(other) and np.all([x.memory <= 40e9 for x in found.best])
 
 
@@ -285,8 +286,8 @@ LINKS = {n: json.loads(unquote(x[1])) for n, text in SECTIONS.items() if (x := L
 FIRST = re.compile(r"^(?:step_time|tpot|million_cost|rented) +([\d.]+ \S+?)[, ]|: ([\d.]+ s) at", re.M)
 
 
-def test_the_page_has_ten_questions_each_with_a_command():
-    assert len(SECTIONS) == 10 and all(len(x) == 1 for x in COMMANDS.values())
+def test_the_page_has_ten_questions_each_with_a_command_and_a_link():
+    assert len(SECTIONS) == len(LINKS) == 10 and all(len(x) == 1 for x in COMMANDS.values())
 
 
 @every(n for n, [x] in COMMANDS.items() if "config.json" not in x and ".csv" not in x)
@@ -296,5 +297,8 @@ def test_the_command_of_a_question_says_what_its_python_says(name):
 
 
 def words_of(name):
-    """The words of a question's command, without the program's name."""
-    return shlex.split(COMMANDS[name][0].replace("\\\n", " "))[1:]
+    """The words of a question's command, without the program's name; of a row of a file, those of its call."""
+    if ".csv" not in COMMANDS[name][0]:
+        return shlex.split(COMMANDS[name][0].replace("\\\n", " "))[1:]
+    letters, row = (x.split(",") for x in re.findall(r"^.{4}(?:runs.*\"{3})?(\w+,.*)", SECTIONS[name], re.M))
+    return ["training_step", *(f"{n}={x}" for n, x in zip(letters, row, strict=True) if n != "step_time")]

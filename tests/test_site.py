@@ -111,7 +111,7 @@ def look(page, path, scheme):
     theme, width, undrawn, faint = page.evaluate(LOOK)
     assert theme == scheme
     assert width <= 390, f"{path} is {width} px wide on a phone of 390, in {scheme}"
-    assert undrawn == [], "an equation, a widget or a verdict is wrong, or an icon lacks in book/js/icon-list.js"
+    assert undrawn == [], "an equation, widget, verdict or print is wrong, or an icon lacks in book/js/icon-list.js"
     assert faint == [], scheme
 
 

@@ -111,11 +111,11 @@ function planCases(engine) {
 
   // A framework's cells with those of its libraries on a device, as scalebook.training.frameworks settles them: of each
   // row what `of` takes of it, by letter.
-  function settled({ framework: key = data.usual.framework, device, model }, of) {
+  function settled({ framework: key = data.usual.framework, device, model, precision }, of) {
     const row = data.frameworks[key], named = (row.words.libraries ?? "").split(" "), found = { ...of(row) };
     for (const x of Object.values(data.libraries)) {
-      const on = x.words.devices.split(" ");
-      if (named.includes(x.words.library) && on.includes(device.key)) Object.assign(found, of(x));
+      const { library, devices, precisions = precision } = x.words;
+      if (named.includes(library) && precisions.split(" ").includes(precision) && device.kin?.some((y) => devices.split(" ").includes(y))) Object.assign(found, of(x));
     }
     for (const x of ["element_passes", "block_wait", "block_launch"]) {
       const own = found[`moe_${x}`];
@@ -215,19 +215,20 @@ function planCases(engine) {
       const isFirst = ends.includes("first_blocks"), stages = isFirst ? ["always", key].flatMap((x) => engine.listed(first_[x] ?? "")) : [], middle = ends.length === 2 ? [both] : ends.length && !isFirst ? [last_] : [];
       if (isFirst && first_[key] === undefined) throw new Error(`${words.schedule} has both ends of the pipeline on one device: a first stage with its own number of blocks needs 1F1B or interleaved stages`);
       if (isFirst && words.trained === "lora") throw new Error("adapters stand on this page with equal stages or a shorter last one: leave the blocks of the first stage open, or ask training_step in Python");
-      const adapted = of(lora.blocks), adapters = lora.words, isAdapted = words.trained === "lora";
-      if (isAdapted && (isEager(plan) || adapted[own] === undefined)) throw new Error(`this page cannot price LoRA with ${isEager(plan) ? data.frameworks[plan.framework].name : model.words.blocks ? model.name : "this attention, recomputation or exchange of context"}: choose another ${isEager(plan) ? "framework" : model.words.blocks ? "model" : "layout"}, or ask training_step in Python`);
+      // Adapters add the same to fused and eager blocks, and to attention that writes its scores (of a gated one not quite).
+      const adapted = of(lora.blocks), adapters = lora.words, isAdapted = words.trained === "lora", plain = model.letters.output_gate ? own : own.replace("selective", "none").replace("unfused", "flash");
+      if (isAdapted && adapted[plain] === undefined) throw new Error(`this page cannot price LoRA with ${model.words.blocks ? model.name : "this attention, recomputation or exchange of context"}: choose another ${model.words.blocks ? "model" : "layout"}, or ask training_step in Python`);
       if (isEager(plan) && isOfModules(words.recompute)) throw new Error(`${data.frameworks[plan.framework].name} runs the steps of a block one by one, and modules that run again are those of fused blocks: run nothing or everything again`);
       if (!blocks[own] || steps === undefined) throw new Error(`blocks like those of ${model.name} are not on this page: ask training_step in Python`);
-      const others_ = ["always", key], windows = { ...model.letters, ...letters }, slides = !model.words.blocks && windows.window_layers && "window" in windows; // a list of parts says its windows
+      const others_ = ["always", key], costs = (x) => ["", x].flatMap((y) => engine.listed(blocks[y])), windows = { ...model.letters, ...letters }, slides = !model.words.blocks && windows.window_layers && "window" in windows; // a list of parts says its windows
       const among = slides ? (model.words.windows === "chunked" ? "chunks" : "windows") : "";
       const attended = swaps.attended["attention_tile" in known ? ["tiles", among].filter(Boolean).join("_") : among || "half"];
       const fused = swaps.fused["attention_whole" in known ? ("kv_rank" in model.letters ? "latent" : "arrays") : "usual"];
       const grouped = swaps.grouped["grouped_whole" in known ? "arrays" : "same"];
       return sheet([...engine.listed(always), attended, swaps.counted[among || "whole"], fused, grouped, swaps.peak["peak_bf16" in known ? "bf16" : "same"],
         swaps.heads["head_dim" in model.letters ? "even" : "latent"], ...[swaps.launched, swaps.eager].map((x) => x[model.letters.experts && model.letters.moe_layers ? "moe" : "all"]),
-        ...others_.flatMap((x) => engine.listed(others[x])), ...["", own].flatMap((x) => engine.listed(blocks[x])), ...engine.listed(steps), ...(hasNoDense(model) ? [swaps.dense] : []),
-        ...(isAdapted ? [...others_.flatMap((x) => engine.listed(adapters[x])), ...engine.listed(adapted[own])] : []), ...stages, ...middle, ...engine.listed(data.bill.sheet)]); // days and dollars with failures
+        ...others_.flatMap((x) => engine.listed(others[x])), ...costs(own), ...engine.listed(steps), ...(hasNoDense(model) ? [swaps.dense] : []),
+        ...(isAdapted ? [...others_.flatMap((x) => engine.listed(adapters[x])), ...engine.listed(adapted[plain]), ...engine.withBoth(costs(plain), [...costs(own), ...engine.listed(steps)], engine.listed(adapted[plain]))] : []), ...stages, ...middle, ...engine.listed(data.bill.sheet)]); // days and dollars with failures
     },
     known(plan) {
       const bits = data.formats[`peak_${plan.precision}`] ?? 16;
@@ -335,8 +336,8 @@ function planCases(engine) {
       if ("scaleup_size" in known && "scaleup_bandwidth" in known && ways <= known.scaleup_size) filled.scaleout_bandwidth = known.scaleup_bandwidth;
       for (const x of Object.keys(filled)) if (own.by.has(x) && x !== "scaleout_bandwidth") delete filled[x];
       for (const [x, cell] of Object.entries(engine.reads(plan.model))) if (cell in known) filled[x] = known[cell];
-      const measured = data.kernels[plan.engine]?.[plan.device.key] ?? {};
-      for (const part of data.kinds[plan.model.words.blocks ? kind(plan.model) : ""] ?? []) for (const [x, value] of Object.entries(measured[part] ?? {})) if (own.by.has(x)) filled[x] = value;
+      const parts = data.kinds[plan.model.words.blocks ? kind(plan.model) : ""] ?? [];
+      for (const [part, letters, on] of data.kernels) if (parts.includes(part) && on[plan.engine]?.split(" ").includes(plan.device.key)) for (const [x, value] of Object.entries(letters)) if (own.by.has(x)) filled[x] = value;
       if (!("cores" in known)) Object.assign(filled, { item_time: 0, exchange_cores: 0 });
       return { own, known: { ...filled, ...known }, exchange };
     },

@@ -7,8 +7,6 @@ package.
 import hashlib
 import json
 import os
-import re
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
@@ -37,6 +35,7 @@ from scalebook.rl.update import OF_PROGRAM, rl_step
 from scalebook.runs.costs import device_power_of_system, power_hour_of_device, price_hour_owned, run_bill
 from scalebook.search.arguments import margins
 from scalebook.tables import accelerators, engines, frameworks, libraries, models, precisions
+from scalebook.tables.assumed import unsold
 from scalebook.training.frameworks import FASTEST, SLOWEST, UNNAMED
 from scalebook.training.rules import RULES as TRAINING_RULES
 from scalebook.training.shardings import SHARDINGS
@@ -45,6 +44,7 @@ from scalebook.training.step import DEFAULT_LETTERS, default_letters_at, trainin
 from scalebook.training.strategy import CHOICES
 
 from .flags import flag_texts
+from .row_data import row_data
 from .rules import configurations, rules
 from .sheets import MODULES, SIGNS, Graph, kind_of, listed_models, serving, training
 from .trust import measured, trained, trust
@@ -94,13 +94,10 @@ MADE |= dict(response_square=_LAW, response_typical=_LAW, longest_response=_LAW,
 MADE |= dict(in_flight="what the engines hold", learning_time="training_step with this framework and these ways")
 MADE |= dict(weight_bits="weights travel in 16 bits", rollout_devices="the share of the devices that write")
 MADE |= dict(train_devices="the other devices, or all of them in turn")
-BY_PRECISION = ("peak", "matmul", "training")
-NOT_OFFERED = ("fp64", "fp6")  # in which nobody trains or serves
 # What a framework says of models with experts, and a model of its blocks while it is trained.
 FRAMEWORK = (
     "moe_element_passes", "moe_block_wait", "moe_block_launch", "mtp_blocks", "clamped_experts", "attention_backward",
 )  # fmt: skip
-_FROM = re.compile(r"^from [\d.]+% to [\d.]+% by source; |; eight in ten of them give .*$")  # the ends stand beside it
 BITS = ("weight_bits", "kv_bits", "activation_bits")
 # The order of the data, found by trial: gzip looks back 32 kB, so what resembles each other stands together (-2 kB).
 _ORDER = (
@@ -134,16 +131,14 @@ def planner_data(parts: bool = False) -> dict:
         | {*READ, *READS["grouped"].values(), *READS["latent"].values()}
     )
     used |= {*FRAMEWORK, *OF_PROGRAM}
-    usual = {k: x for k, x in accelerators.items() if len(x.kin) == 1}  # not those of one measured cluster
     trained_with = {x for row in frameworks.values() for x in row.words.get("libraries", "").split()}
     of_training = {k: x for k, x in libraries.items() if x.words["library"] in trained_with}
     served = {
         k: x for k, x in engines.items() if len(x.kin) == 1 and "chunk_tokens" in x
     }  # no releases, none of one user
-    tables_of = dict(models=listed, devices=usual, engines=served, frameworks=frameworks)
+    tables_of = dict(models=listed, devices=accelerators, engines=served, frameworks=frameworks)
     tables_of |= dict(libraries=of_training, tiers=tables.tiers, drafts=tables.drafts)
-    said["variants"] = [row.name for row in accelerators.values() if len(row.kin) > 1]
-    said |= {name: _rows(table, notes, used) for name, table in tables_of.items()} | dict(notes=list(notes))
+    said |= {name: row_data(table, notes, used) for name, table in tables_of.items()} | dict(notes=list(notes))
     said["others"] = {key: row.name for key, row in models.items() if key not in listed}
     said["configs"] = configurations()
     formats = {}
@@ -155,12 +150,13 @@ def planner_data(parts: bool = False) -> dict:
     said["reads"] = READS
     by_parts = {kind_of(x): kinds_of_attention(*blocks_of(x)) for x in listed.values() if "blocks" in x.words}
     said["kinds"] = {"": ["indexed", "delta"]} | by_parts  # of attention, by a model's list of parts
-    said["kernels"] = engine_kernels(served, usual, dict.fromkeys(chain.from_iterable(said["kinds"].values())))
+    said["kernels"] = engine_kernels(served, dict.fromkeys(chain.from_iterable(said["kinds"].values())))
     wide = {n: x.value / 32 for n, x in default_letters_at(32).items() if x.note}
     said["usual"] = dict(train=DEFAULT_LETTERS, wide=wide, serve=Serve.usual, rate=dict(generations=LONG))
     said["usual"] |= dict(engine=Serve.engine, framework=UNNAMED)
     words = dict(exchange=(*EXCHANGES, "none"), overlap=OVERLAPS)
     said["beyond"] = BEYOND
+    said["unsold"] = {x: why for row in accelerators.values() if (why := unsold(x := row.words["vendor"]))}
     said["rules"] = dict(train=rules(TRAINING_RULES, CHOICES), serve=rules(SERVING_RULES, words))
     said["schedules"] = {k: dict(chunks=x.chunks, plain=x.plain, copies=x.copies) for k, x in SCHEDULES.items()}
     said["shardings"] = {k: dict(gathered=x.is_gathered, groups=x.has_groups) for k, x in SHARDINGS.items()}
@@ -173,13 +169,13 @@ def planner_data(parts: bool = False) -> dict:
     return {name: said[name] for name in _ORDER} | said
 
 
-def engine_kernels(served: Mapping, devices: Mapping, kinds: Iterable[str]) -> dict:
-    """By engine, device and kind of attention the measured letters of hybrid models' kernels."""
-    found: dict = {engine: {} for engine in served}
-    for engine, (key, device), kind in product(served, devices.items(), kinds):
+def engine_kernels(served: Mapping, kinds: Iterable[str]) -> list:
+    """Return the measured kernels of hybrid models: kind of attention, letters, and devices as text by engine."""
+    found: dict = {}
+    for engine, (key, device), kind in product(served, accelerators.items(), kinds):
         if row := measured_kernels([kind], served[engine], device):
-            found[engine].setdefault(key, {})[kind] = dict(row)
-    return {engine: x for engine, x in found.items() if x}
+            found.setdefault((kind, *row.items()), {}).setdefault(engine, []).append(key)
+    return [[kind, dict(row), {x: " ".join(y) for x, y in of.items()}] for (kind, *row), of in found.items()]
 
 
 def _bill(graph) -> dict:
@@ -276,64 +272,21 @@ def _words(said, letters, listed) -> dict:
     keys = sorted({x.partition(" ")[0] for x in cited} & SOURCES.keys())
     found = {x: NOTATION[x] for x in sorted(letters)}
     return dict(
-        letters={k: [x.tex, x.meaning, x.unit, x.sign, int(x.whole)] for k, x in found.items()},
+        letters={k: _letter(x) for k, x in found.items()},
         sources={k: [_title(SOURCES[k]), SOURCES[k].get("url", "")] for k in keys},
     )
+
+
+def _letter(x) -> list:
+    """Return a letter's printed form, meaning and unit, its sign unless it is positive, and 1 if it is whole."""
+    if x.whole or x.sign != "positive":
+        return [x.tex, x.meaning, x.unit, x.sign, *([1] if x.whole else [])]
+    return [x.tex, x.meaning, x.unit]
 
 
 def _title(source) -> str:
     parts = (source.get("author"), source.get("title"), source.get("year"))
     return ", ".join(str(x) for x in parts if x)
-
-
-def _is_read(letter: str, used: set) -> bool:
-    """Return True if the page reads a letter: a used one, or a peak or efficiency that a precision selects."""
-    kind, _, rest = letter.partition("_")
-    return rest not in ("flops", "efficiency", *NOT_OFFERED) if kind in BY_PRECISION else letter in used
-
-
-def _rows(table, notes: dict[tuple, int], used: set) -> dict:
-    """Return a table's letters, and each row's values, name, words and cell origins, with interval ends over the value.
-
-    An origin is its number in `notes`, or "+" for the next new one. "=" stands for the row's most common origin."""
-    found = {}
-    many = Counter(x for row in table.values() for x in row if _is_read(x, used))
-    names = [x for x, _ in many.most_common()]
-    for key, row in table.items():
-        cells = {x: row.cells[x] for x in names if x in row.cells}
-        own = [c.source for c in cells.values() if c.source]
-        usual = max(set(own), key=lambda x: (own.count(x), x), default="")
-        values, sources = [], []
-        for x in names:
-            c = cells.get(x)
-            values.append(None if c is None else _number(c.value))
-            sources.append("")
-            if c is not None and c.formula is None and (c.source != usual or c.note):
-                said = "=" if c.source == usual else c.source, _FROM.sub("", c.note)
-                met, number = len(notes), notes.setdefault(said, len(notes))
-                sources[-1] = "+" if number == met else str(number)
-        while values and values[-1] is None:
-            values.pop()
-        found[key] = dict(name=row.name, words=dict(row.words), values=values, source=usual)
-        found[key]["sources"] = ",".join(sources).rstrip(",")
-        ends, first = {}, {}
-        for x, c in cells.items():
-            if c.low is not None:  # a cell that stands under two names is drawn once: the first of them is said
-                other = first.setdefault(id(c), x)
-                ends[x] = [_short(c.low / c.value), _short(c.high / c.value), *([other] if other != x else [])]
-        if ends:
-            found[key] |= dict(ends=ends, origin=next(c.origin for c in cells.values() if c.low is not None))
-        if made := [x for x, c in cells.items() if c.formula and x in SPREADS]:
-            found[key]["made"] = made
-    return dict(letters=names, rows=found)
-
-
-def _short(x: float) -> float:
-    return float(f"{x:.12g}")
-
-
-def _number(x: float):
-    return int(x) if x == int(x) and abs(x) < 2**53 else x
 
 
 @cache

@@ -58,15 +58,22 @@ function planEngine(data) {
     return lists.get(text);
   }
   // Rows come as values of the table's letters, and what says where they are from as places among all notes: "+" is the
-  // next of these.  "=" is the source of most of a row's cells.
+  // next of these.  "=" is the source of most of a row's cells; a value "" is that of the row which it is like.
   let note = 0;
   for (const name of data.notes ? ["models", "devices", "engines", "frameworks", "libraries", "tiers", "drafts"] : []) {
     const { letters, rows } = data[name];
     for (const [key, row] of Object.entries(rows)) {
-      row.key = key;
+      [row.key, row.origin] = [key, row.name];
       const said = row.sources ? row.sources.split(",") : [];
       [row.letters, row.sources] = [{}, {}];
-      row.values.forEach((x, i) => { if (x !== null) row.letters[letters[i]] = x; });
+      const base = rows[row.like];
+      row.kin = [key, ...(base?.kin ?? [])];
+      row.values.forEach((x, i) => {
+        const n = letters[i];
+        if (x !== null) row.letters[n] = x === "" ? base.letters[n] : x;
+        if (x === "") row.sources[n] = base.sources[n] ?? [base.source];
+        if (x === "" && base.ends?.[n]) (row.ends ??= {})[n] = base.ends[n];
+      });
       said.forEach((x, i) => {
         const [source, said_] = x ? data.notes[x === "+" ? note++ : x] : [];
         if (x) row.sources[letters[i]] = [source === "=" ? row.source : source, said_];
@@ -92,6 +99,20 @@ function planEngine(data) {
     return [...found];
   }
 
+  // Formulas that two choices change, each by its own sum over a block's operations: with both, both changes add up.
+  const sums = new Map(), lettered = (numbers) => new Map(numbers.map((n) => [formula(n).letter, n]));
+  function withBoth(plain, one, other) {
+    const [before, first, second] = [plain, one, other].map(lettered);
+    return [...first.keys()].filter((x) => second.has(x) && first.get(x) !== before.get(x)).map((x) => {
+      const [n, a, b] = [before, first, second].map((of) => of.get(x)), key = `${n} ${a} ${b}`;
+      if (!sums.has(key)) {
+        const taken = nodes.push(["*", leaf("-1"), roots[n]]) - 1, made = roots.push(nodes.push(["+", roots[a], roots[b], taken]) - 1) - 1;
+        saidOf[made] = saidOf[b];
+        sums.set(key, made);
+      }
+      return sums.get(key);
+    });
+  }
   // Formulas by number as a sheet: the last of a letter counts.
   const sheets = new Map();
   function sheet(numbers) {
@@ -306,5 +327,5 @@ function planEngine(data) {
       ...(letters.linear_layers ? ["linear"] : [])].join(" ");
   }
   const shape = ({ letters, words }) => (words.blocks ? { ...letters, ...kinds(words.blocks, letters.layers).letters } : letters); // all of a model's letters
-  return { data, nodes, formula, notation, listed, sheet, needed, compile, evaluate, good, truth, pairs, reads, kind, shape };
+  return { data, nodes, formula, notation, listed, withBoth, sheet, needed, compile, evaluate, good, truth, pairs, reads, kind, shape };
 }

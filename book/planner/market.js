@@ -6,7 +6,7 @@ function planMarket(cases, { search }) {
   function* market(plan) {
     const start = Date.now(), [cost, time] = plan.job === "train" ? ["run_cost", "run_time"] : ["million_cost", "tpot"], rows = [], program = plan.job === "train" ? data.frameworks[plan.framework ?? data.usual.framework] : data.engines[plan.engine ?? data.usual.engine];
     const able = Object.entries(data.devices).filter(([, row]) => row.letters.hbm_capacity && row.letters.hbm_bandwidth), has = ([, row]) => cases.peaks(row).includes(plan.precision), runs = ([, row]) => cases.runsOn(program, row), all = able.filter((x) => has(x) && runs(x));
-    const named = (some) => some.map(([, { name }]) => name), left = [[`${program.name} does not run on`, named(able.filter((x) => !runs(x)))], [`${plan.precision} is not a precision of`, named(able.filter((x) => runs(x) && !has(x)))], ["Asked in Python only:", data.variants]].filter(([, some]) => some.length);
+    const named = (some) => some.map(([, { name }]) => name), left = [[`${program.name} does not run on`, named(able.filter((x) => !runs(x)))], [`${plan.precision} is not a precision of`, named(able.filter((x) => runs(x) && !has(x)))]].filter(([, some]) => some.length);
     const order = (a, b) => !a.chosen - !b.chosen || (a.cost ?? Infinity) - (b.cost ?? Infinity) || a.time - b.time;
     const result = () => ({ rows: [...rows].sort(order), left, of: all.length, cost, time, count: rows.reduce((sum, x) => sum + x.count, 0), seconds: (Date.now() - start) / 1e3 });
     for (const [device, row] of all) {

@@ -52,7 +52,7 @@ function planWords(engine) {
   const TIMES = { thousand: 1e3, k: 1e3, million: 1e6, m: 1e6, billion: 1e9, b: 1e9, bn: 1e9, trillion: 1e12, t: 1e12, quadrillion: 1e15, quintillion: 1e18 };
   const SPANS = { min: 60, minute: 60, h: 3600, hour: 3600, day: 86400, week: 7 * 86400, month: 30 * 86400, year: 365 * 86400 };
   const SPELLED = [[/FLOPS$/, "FLOP/s"], [/reqs?\b/, "request"], [/ ?(\/| per ) ?(hour|hr)$/, "/h"], [/ ?(\/| per ) ?(second|sec)$/, "/s"], [/(token|request|bit)s\b(?=$|\/)/, "$1"], [/^\$ ?([\d.,]+ ?[a-z]*)/i, "$1 $"]];
-  const split = (text) => { const found = /^(-?[\d.,_ ]*\d(?:e[-+]?\d+)?)\s*(\D*)$/i.exec(SPELLED.reduce((x, [other, ours]) => x.replace(other, ours), String(text).slice(0, 60).trim())); return found ? [Number(found[1].replace(/[,_ ]/g, "")), found[2].trim()] : [NaN, ""]; };
+  const split = (text) => { const found = /^(-?[\d.,_ ]*\d(?:e[-+]?\d+)?)\s*(\D*)$/i.exec(SPELLED.reduce((x, [other, ours]) => x.replace(other, ours), String(text).slice(0, 60).trim())); return found ? [Number(found[1].replace(/[,_ ](?=\d{3}(?!\d))/g, "")), found[2].trim()] : [NaN, ""]; };
   // What a number alone may mean in the place of a value that is shown, `like`: first what is meant where nothing else may be.
   function meant(number, unit, like) {
     const word = show(like, unit).split(" ")[1], isPlain = PLAIN.has(unit) && unit !== "%";

@@ -25,6 +25,7 @@ from scalebook.language.parts import nearest_parts, part_lines
 from scalebook.language.row import Cell, with_unit
 from scalebook.language.tabular import Markup, aligned, folded, page_table, styled
 from scalebook.tables import Device, Engine, Program, engines, frameworks, usual_peak, vendor_of
+from scalebook.tables.assumed import unsold
 
 from .assumptions import TRIED, Assumption, answer_letter, assumed, cells_of, entry_of, short_meaning
 from .changes import Change, all_changes, fits, nearest_fit
@@ -54,16 +55,11 @@ class Answer:
         self.run, self.letter, self.fits, self._entry = run, answer_letter(run), fits(run), entry_of(run)
 
     title = property(lambda self: _title(self.run))
+    interval = cached_property(lambda self: range_of(self.run, self.letter) if self.letter in self.run else None)
     nearest = cached_property(lambda self: nearest_fit(self.run))
     assumed = cached_property(lambda self: assumed(self.run))
     bill = cached_property(lambda self: bill(self.run))
     changes = cached_property(lambda self: all_changes(self.run))
-
-    @cached_property
-    def interval(self) -> tuple[float, float] | None:
-        if self.letter not in self.run:
-            return None
-        return range_of(self.run, self.letter)
 
     # Showing
 
@@ -159,7 +155,9 @@ class Answer:
             return []
         else:
             said = [("run", self.bill.said)]
-        unknown = _UNKNOWN if self.run.call.thing.billed else {}
+        why = unsold(vendor_of(self.run.call.knowns))
+        unknown = _UNKNOWN | ({"owned": f"{why}; {_UNKNOWN['owned']}"} if why else {})
+        unknown = unknown if self.run.call.thing.billed else {}
         return [*said, *(unknown | {x.kind: x.said(what) for x in self.prices}).items()]
 
     def __repr__(self):

@@ -20,7 +20,7 @@ from .space import Searchable, Space, needs, searchable
 
 __all__ = [
     "at_most", "choice", "each", "limit", "margins", "not_running", "plain", "problem_of", "refuse_no_count",
-    "refuse_unused", "running_on", "sizes_of", "strangers", "within", "without_unable",
+    "refuse_unused", "running_on", "sizes_of", "strangers", "whole_range", "within", "without_unable",
 ]  # fmt: skip
 
 # of a search besides letters
@@ -204,17 +204,30 @@ def strangers(knowns: tuple, words: Mapping[str, tuple]) -> str:
 def within(thing, letters: Mapping, subject_to) -> tuple[dict, list[str]]:
     """Split a search's keywords into values and limits: memory="<= 70 GB" becomes a text such as "memory <= 70 GB".
 
-    A target of a service, such as tpot="<30 ms", stays a value.
+    A range such as batch="1..64" becomes a list of numbers.  A target of a service, tpot="<30 ms", stays a value.
     """
     left, limits = {}, [*_texts("subject_to", subject_to, "memory <= 70 GB")]
     for name, x in letters.items():
         if not (found := isinstance(x, str) and _BOUND.fullmatch(x)) or found[1]:
-            left[name] = x
+            is_range = isinstance(x, str) and ".." in x and name in NOTATION
+            left[name] = whole_range(name, x) if is_range else x
         elif name in getattr(thing, "targets", ()) and found[2][0] in "<≤":
             left[name] = at_most(name, x)
         else:
             limits.append(f"{name} {_RELATIONS[found[2][0]]} {found[3]}")
     return left, limits
+
+
+def whole_range(name: str, text: str) -> list[int]:
+    """Return the whole numbers of a range of values of a letter.
+
+    >>> whole_range("batch", "2..4")
+    [2, 3, 4]
+    """
+    first, _, last = text.partition("..")
+    if first.isdecimal() and last.isdecimal() and int(first) <= int(last) <= 10**6:
+        return [*range(int(first), int(last) + 1)]
+    raise ValueError(f"{name}={quoted(text)} is no range: one reads 1..64, from a whole number to a larger one")
 
 
 def at_most(name: str, given) -> Any:

@@ -13,7 +13,7 @@ from scalebook.language.row import ASSUMED, Cell, Row
 from scalebook.language.stanzas import tables_of
 from scalebook.language.units import show
 
-__all__ = ["complete"]
+__all__ = ["complete", "unsold"]
 
 _NARROW = "peak_flops", "peak_fp8", "peak_fp4"
 _TAILS = (0.1, 0.5, 0.9)  # as in a measured cell, eight in ten devices lie between `low` and `high`
@@ -42,6 +42,16 @@ def complete(row: Row, naming: Callable[..., list[Row]]) -> None:
                 if x.states(letter) and len(x.kin) == 1 and _is_compared(x, rule)
             ]
             row.cells[letter] = _assumed(letter, row, rule, known)
+
+
+def unsold(vendor: str) -> str:
+    """Return why nobody can buy a vendor's devices, or "" if the vendor sells them or is not known.
+
+    >>> unsold("Google"), unsold("NVIDIA")
+    ('not for sale: Google rents its devices out', '')
+    """
+    rule = _rules()["device_price"]
+    return rule["because"].format(vendor=vendor) if vendor in rule["except"] else ""
 
 
 def _is_compared(row: Row, rule: Mapping) -> bool:
