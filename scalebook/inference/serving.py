@@ -227,7 +227,7 @@ class _Part(GuidedMethod):
 
     def __call__(self, *knowns, **letters):
         found = super().__call__(*knowns, **letters)
-        row = getattr(found, "row", found)
+        row = found if isinstance(found, Row) else found.row
         if row.call is None:
             row.call = row.asked
             row.between = None if _names_engine(row.asked) else Between(row.call, "engine", _engines)

@@ -7,7 +7,7 @@ from inspect import Parameter, Signature, cleandoc, signature
 from typing import Any
 
 from .notation import GROUPS, NOTATION, either, refuse_stray
-from .row import Call, one_number
+from .row import Call, Row, one_number
 from .words import WORDS
 
 __all__ = ["Guided", "GuidedMethod", "named_parameters"]
@@ -145,5 +145,5 @@ class GuidedMethod(Guided):
         except TypeError as error:  # of a step that it is made of, which nobody called
             said = re.sub(rf"^({self.owner.name}|\w+[ _]step) does not use", f"{self.name} does not use", str(error))
             raise (error if said == str(error) else TypeError(said)) from None
-        getattr(found, "row", found).asked = Call(self, knowns, letters)
+        (found if isinstance(found, Row) else found.row).asked = Call(self, knowns, letters)
         return found
