@@ -28,6 +28,7 @@ _FIRST = {
     "decoding": "inference",
     "search": "search", "confront": "measurements", "calculator": "display", "formula": "language", "Sheet": "language",
 }  # fmt: skip
+__all__ = [*_FIRST]
 
 # What is shown of a formula and of a row, what an error says of other sheets, the counts of a model that was read,
 # whose letters a search completes, and what it adds to a step: the rooms that ask for these here stand before theirs.
