@@ -26,6 +26,12 @@ def test_the_import_is_instantaneous():
     assert {x for x in loaded if x.startswith("scalebook")} == {"scalebook"}
 
 
+def test_a_star_import_gives_them_all():
+    names = {}
+    exec("from scalebook import *", names)
+    assert set(names) - {"__builtins__"} == set(_FIRST)
+
+
 @pytest.mark.parametrize("name", _FIRST)
 def test_each_is_what_its_module_has(name):
     own = getattr(importlib.import_module(f"scalebook.{_FIRST[name]}"), name)
