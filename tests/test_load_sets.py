@@ -45,6 +45,11 @@ def test_groups_of_eight_query_heads_read_together_since_0_8():
     assert old.cache_time > 3 * new.cache_time == 3 * decode_step(*known, tp=8, batch=64, context=4096).cache_time
 
 
+def test_shorter_chunks_of_prompts_make_no_offline_batch_faster():
+    spans = [serve.offline(*DENSE, prompt=1000, output=300, chunk_tokens=x).makespan for x in (8192, 2048, 512, 128)]
+    assert spans == sorted(spans)
+
+
 def test_requests_without_end():
     """One copy of Llama 2 70B in fp8 on each H200: as many prompts come to a step as answers end with one."""
     run = serve.offline(*DENSE, prompt=294, output=294)

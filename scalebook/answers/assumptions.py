@@ -152,7 +152,6 @@ def _candidates(run: Row, letter: str) -> Iterator[tuple[tuple[str, ...], list]]
             values = [row.get(name, DEFAULT_LETTERS.get(name)) for row in rows]
             yield (name,), [x for x in values if x is not None and x != cell.value]
     others, given = {n: x for n, x in OTHERS.items() if n in cells}, {*run.call.letters}
-    given |= {*entry_of(run).get("untried", ())}
     if any(getattr(x, "words", {}).get("precision") for x in run.call.knowns):  # which says the weights' bits
         given.add("weight_bits")
     if run.between is not None and run.between.what == "engine":

@@ -81,8 +81,12 @@ class _Call:
         return part(*self.rows, **{n: x for n, x in (self.letters | more).items() if n in part.letters})
 
     def steps(self, batches) -> Row:
-        """Return the times of steps for these batch sizes per group."""
-        return self.priced("pass_time", "prompt_time", users=np.asarray(batches) * self.groups)
+        """Return the times of steps for these batch sizes per group. The whole batch decodes, however long reading takes.
+
+        The time to read its prompts is added to that of its steps.
+        """
+        everyone = dict(users=np.asarray(batches) * self.groups, prompts_beside=1e12)
+        return self.priced("pass_time", "prompt_time", **everyone)
 
     def within(self, target: float, most: float) -> float:
         """Return the largest batch, up to `most`, that keeps the mean time per output token within `target`."""
