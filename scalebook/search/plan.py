@@ -12,8 +12,6 @@ from typing import NamedTuple
 import numpy as np
 import sympy
 
-from scalebook.language.latest import Latest
-
 from .distinct import Columns
 
 __all__ = ["Block", "Evaluated", "Mixed", "Plan", "Program", "cases", "evaluated", "program"]
@@ -352,20 +350,17 @@ def evaluated(formulas: Mapping, columns: Mapping[str, np.ndarray], constants: M
     >>> evaluated({"weight_memory": weight_memory}, columns, constants, 2)["weight_memory"]
     array([2.0e+09, 1.6e+10])
     """
-    key = (*map(id, formulas.values()), *columns, *constants.items())
-    plan, letters = _PLANNED.get(key, lambda: _planned(formulas, columns, constants), formulas)
+    plan, letters = _planned(tuple(formulas.items()), tuple(columns), tuple(constants.items()))
     with np.errstate(all="ignore"):
         rows = Block(Evaluated(plan, columns, np.ones(size, bool)), np.arange(size))
         return {n: np.broadcast_to(rows.value(x), size) for n, x in letters.items()}
 
 
-_PLANNED = Latest(8)  # a search for the fewest users evaluates the same formulas at many rows
-
-
-def _planned(formulas, columns, constants) -> tuple[Plan, dict[str, int]]:
+@lru_cache(8)  # a search for the fewest users evaluates the same formulas at many rows
+def _planned(formulas: tuple, columns: tuple, constants: tuple) -> tuple[Plan, dict[str, int]]:
     plan = Plan(list(columns), {})
-    letters = {n: plan.constant(x) for n, x in constants.items()} | plan.letters
-    for name, f in formulas.items():
+    letters = {n: plan.constant(x) for n, x in constants} | plan.letters
+    for name, f in formulas:
         if name not in letters:
             letters[name] = plan.add(f.rhs, letters)
     return plan, letters
