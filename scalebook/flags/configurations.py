@@ -143,18 +143,17 @@ def _sorted(table: Flags, values: Mapping) -> tuple[dict, list[str], list[str], 
     """Return the flags that set something, notes on others, flags without effect, and unknown flags."""
     given, notes, without, unknown = {}, [], [], []
     for flag, value in values.items():
-        entry = table.find(flag)
+        entry, shown = table.find(flag), Flag(table.key, flag).shown
         if entry is None:
-            shown = _shown(table, flag)
             unknown.append(f"{shown}: {nearest(shown, [x.shown for x in table.values()])}")
         elif value is None or (text_of(value) == "auto" and "auto" not in entry.means):
             notes += [f"{entry.shown} is left open: give {' and '.join(entry.names)}"] if entry.names else []
         elif entry.names:
             given[flag] = value
         elif entry.note:
-            notes.append(f"{_shown(table, flag)}: {entry.note}")
+            notes.append(f"{shown}: {entry.note}")
         else:
-            without.append(_shown(table, flag))
+            without.append(shown)
     return given, notes, without, unknown
 
 
@@ -168,10 +167,6 @@ def _text(source: str | PathLike) -> str:
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"no text can be read from {quoted(str(source))}: {error}") from None
     return source
-
-
-def _shown(table: Flags, flag: str) -> str:
-    return Flag(table.key, flag).shown
 
 
 def _is_unsaid(entry: Flag, value) -> bool:

@@ -350,11 +350,17 @@ def evaluated(formulas: Mapping, columns: Mapping[str, np.ndarray], constants: M
     >>> evaluated({"weight_memory": weight_memory}, columns, constants, 2)["weight_memory"]
     array([2.0e+09, 1.6e+10])
     """
-    plan = Plan(list(columns), {})
-    letters = {n: plan.constant(x) for n, x in constants.items()} | plan.letters
-    for name, f in formulas.items():
-        if name not in letters:
-            letters[name] = plan.add(f.rhs, letters)
+    plan, letters = _planned(tuple(formulas.items()), tuple(columns), tuple(constants.items()))
     with np.errstate(all="ignore"):
         rows = Block(Evaluated(plan, columns, np.ones(size, bool)), np.arange(size))
         return {n: np.broadcast_to(rows.value(x), size) for n, x in letters.items()}
+
+
+@lru_cache(8)  # a search for the fewest users evaluates the same formulas at many rows
+def _planned(formulas: tuple, columns: tuple, constants: tuple) -> tuple[Plan, dict[str, int]]:
+    plan = Plan(list(columns), {})
+    letters = {n: plan.constant(x) for n, x in constants} | plan.letters
+    for name, f in formulas:
+        if name not in letters:
+            letters[name] = plan.add(f.rhs, letters)
+    return plan, letters
