@@ -13,13 +13,17 @@ token_time        4.801 ms       time between two tokens of one sequence: memory
 --all prints every letter, --json the same as data
 """
 
+import gc
 import os
 import re
 import sys
 from pathlib import Path
 from textwrap import shorten
 
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # NumPy's library would start threads for matrices; here are none
+# ruff: noqa: E402
+# A command soon ends: looking for garbage, and threads of NumPy's library for matrices, would take a fifth of its time.
+gc.disable()
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 from scalebook import __version__, tables
 from scalebook.language import NOTATION, Formula, show
@@ -31,6 +35,9 @@ from scalebook.search import search
 from scalebook.search.space import NothingFits
 from scalebook.shell.named import FILES, ROWS, WHOLE, find, is_limit, parts_of_serve, priced, read, things, value, words
 from scalebook.shell.sentences import say
+
+gc.freeze()
+gc.enable()  # for those who import this module
 
 _STATED = tables_of("scalebook.shell", "overview.toml")["overview"]
 EXAMPLES = _STATED["examples"]
@@ -213,6 +220,7 @@ def _values(thing, name, text):
 
 def command() -> None:
     """Run the console script `scalebook`."""
+    gc.disable()
     say(main)
 
 

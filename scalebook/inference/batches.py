@@ -81,9 +81,9 @@ class _Call:
         return part(*self.rows, **{n: x for n, x in (self.letters | more).items() if n in part.letters})
 
     def steps(self, batches) -> Row:
-        """Return the times of steps for these batch sizes per group. The whole batch decodes, however long reading takes.
+        """Return the times of steps for these batch sizes per group, and the time to read a prompt, which adds to them.
 
-        The time to read its prompts is added to that of its steps.
+        The whole batch decodes, however long it takes to read prompts.
         """
         everyone = dict(users=np.asarray(batches) * self.groups, prompts_beside=1e12)
         return self.priced("pass_time", "prompt_time", **everyone)
