@@ -221,6 +221,7 @@ class Several(str):
 @checked
 def answer_of(run: Row) -> Answer | Several:
     """Return the Answer of a step, an update or a service; of one with arrays, what says how to get one value's."""
+    entry_of(run)  # or an error: no other row has an answer
     several = {n: x for n, x in run.call.letters.items() if n in NOTATION and np.ndim(x)}  # some count with words only
     if not several and not any(map(np.ndim, run.values())):
         return Answer(run)

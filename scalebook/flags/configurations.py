@@ -8,7 +8,6 @@ import inspect
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Real
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from scalebook.flags.rules import complete, follow
 from scalebook.flags.table import Flag, Flags, frameworks, modules_named, text_of
 from scalebook.flags.text import guess, parsed, written
 from scalebook.language import Row
-from scalebook.language.arguments import checked
+from scalebook.language.arguments import checked, is_number
 from scalebook.language.notation import either, nearest, quoted
 from scalebook.language.renamed import renamed
 from scalebook.language.row import one_number
@@ -209,10 +208,10 @@ def write(strategy, framework: str = "megatron", layers: int | None = None, **le
     if stray := [x for x in wanted if x not in _LETTERS and x not in WORDS and x != "precision"]:
         raise TypeError(f"a strategy has no letter {quoted(stray[0])}; {nearest(stray[0], [*_LETTERS, *WORDS])}")
     wanted = {x: getattr(y, "name", _plain(y)) for x, y in wanted.items()}
-    if not isinstance(layers, Real | None):
+    if layers is not None and not is_number(layers):
         raise TypeError(f"layers is a number of blocks, not {quoted(layers)}")
     said = [(x, y) for x, y in wanted.items() if x != "recompute"]
-    if odd := next((x for x in said if not isinstance(x[1], Real | str | None)), None):
+    if odd := next((x for x in said if not (x[1] is None or isinstance(x[1], str | bool) or is_number(x[1]))), None):
         raise TypeError(f"{odd[0]} of a strategy is one number or word, not {quoted(odd[1])}")
     found = _simple(table, wanted)
     if "recompute" in wanted:

@@ -181,7 +181,7 @@ class Step(Guided):
             knowns = (*knowns, Row(engine.name, {n: cell for n, cell in engine.cells.items() if n not in unused}))
             knowns = tuple(map(_by_blocks, knowns)) if has_scales else knowns
             known = {n: x for n, x in engine.items() if n not in unused} | known
-            if model.get("experts") and is_over_one(groups):
+            if is_over_one(groups) and np.any(quantity("experts", model.get("experts", 0)) != 0):
                 exchange = exchange or engine.words.get("exchange")
         exchange = _exchange(exchange, groups, quantity("ep", known.get("ep", 1)))
         ways = [quantity(x, known.get(x, 1)) for x in ("tp", "pp")]

@@ -314,7 +314,7 @@ class Row(Mapping):
         if name in self.missing:
             return f"{name} of {self.name} {self.missing[name]}"
         if name in NOTATION:
-            said = f"({NOTATION[name].meaning}): it is not known there; it has {', '.join(self)}"
+            said = f"({NOTATION[name].meaning}): it is not known there; {nearest(name, self)}"
             return f"{self.name} has no {name} {said}"
         known = [*self.cells, *self.missing, *self.words]
         return f"{self.name} has nothing called {quoted(name)}; {nearest(name, known)}"

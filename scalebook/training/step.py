@@ -154,7 +154,7 @@ def _memory_sheet(dense, moe, strategy):
 
 
 def _offloads(letters: Mapping) -> list[str]:
-    return [x for x in OFFLOADS if x in letters and np.any(np.asarray(letters[x]) != 0)]
+    return [x for x in OFFLOADS if x in letters and np.any(quantity(x, letters[x]) != 0)]
 
 
 def _product_bits(device: Mapping) -> float:
