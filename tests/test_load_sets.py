@@ -48,6 +48,8 @@ def test_groups_of_eight_query_heads_read_together_since_0_8():
 def test_shorter_chunks_of_prompts_make_no_offline_batch_faster():
     spans = [serve.offline(*DENSE, prompt=1000, output=300, chunk_tokens=x).makespan for x in (8192, 2048, 512, 128)]
     assert spans == sorted(spans)
+    without_reading = serve.offline(*DENSE, prompt=294, output=294, own_sum_rate=8)  # which steps hide
+    assert without_reading.prompt_time == 0 and "in eight of ten cases" in repr(without_reading)
 
 
 def test_requests_without_end():

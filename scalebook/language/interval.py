@@ -326,7 +326,7 @@ def _with_steps(row: Row, ends_of: Callable[[str, Cell], Ends | None]) -> Callab
             return ends_of(name, cell)
         other, letter = row.made_of[name]
         found = interval(other, letter, 1 - 2 * TAIL, ends_of)
-        return Ends(found.low / found.typical, found.high / found.typical)
+        return Ends(found.low / found.typical, found.high / found.typical) if found.typical else None
 
     return ends if row.made_of else ends_of
 
