@@ -202,10 +202,12 @@ def table_of(run: Row) -> str:
     flat, lines = {n: np.broadcast_to(x, size).ravel() for n, x in {**run, **shown}.items()}, [[*shown, "fits"]]
     for i in range(min(int(np.prod(size)), _LINES)):
         one = Row("one value", {n: Cell(float(x[i])) for n, x in flat.items() if n not in ends})
+        room = None if "memory" in run.missing else one.get("users", 0) <= one.get("max_users", np.inf)
         said = (with_unit(flat[n][i], NOTATION[letter if n in ends else n].unit) for n in shown)
-        lines.append([*said, _FITS[fits(one)]])
+        lines.append([*said, _FITS[fits(one) if "memory" in one else room]])
     more = f"{left:,} more values; " if (left := int(np.prod(size)) - _LINES) > 0 else ""
     table = aligned(lines, right=True, gap="  ")
+    more += "" if letter in run else f"{letter} {run.missing[letter]}; "
     return f"{_title(run)}\n{table}\n{more}run.listing and run.to_dict() have every letter; {run.answer}"
 
 

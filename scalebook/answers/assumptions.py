@@ -176,7 +176,9 @@ def _moved(run: Row, letter: str, names: tuple[str, ...], values, own, source: s
             ends.append(_end(run, letter, names, value))
         except LookupError:
             ends += _nearest_end(run, letter, names, own, value) if is_of_range else []
-        except (TypeError, ValueError):
+        except TypeError:  # the call does not take this letter
+            continue
+        except ValueError:
             ends += [End(value, dict.fromkeys(names, value), None)] if is_of_range else []
     if not ends:
         return None

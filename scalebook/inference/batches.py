@@ -186,7 +186,12 @@ def _refuse(serve, knowns, letters, batch, **own) -> Row | None:
     """
     users = batch * prod(quantity(x, letters.get(x, 1)) for x in ("replicas", "attention_dp"))
     sheet, _, _, known = serve.checked(knowns, letters | {"users": users})
-    return serve.refuse(sheet, known | own)
+    held = known["users"] * (known["prompt"] + known["output"])
+    if is_several := np.ndim(held) > 0:  # the batch that holds most
+        arrays = {n: np.broadcast_to(x, held.shape) for n, x in known.items() if np.ndim(x)}
+        known |= {n: float(x.flat[held.argmax()]) for n, x in arrays.items()}
+    full = serve.refuse(sheet, known | own)
+    return None if is_several else full
 
 
 def _by_step(knowns, letters) -> list[dict]:

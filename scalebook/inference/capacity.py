@@ -16,6 +16,7 @@ from scalebook.language import Row, show
 from scalebook.language.arguments import checked
 from scalebook.language.row import one_number
 from scalebook.search.arguments import at_most
+from scalebook.search.problem import Limit
 
 __all__ = ["LONG", "Capacity", "capacity", "valued"]
 
@@ -31,6 +32,8 @@ class Capacity:
     users: int
     binds: str
     row: Row
+
+    answer = property(lambda self: self.row.answer)
 
     def __repr__(self):
         return f"{show(self.rate, 'request/s')} by {self.users:,} users, bound by {self.binds}"
@@ -88,4 +91,5 @@ def capacity(serve, *knowns, ttft=None, tpot=None, **letters) -> Capacity:
     else:
         low = high
     row = serve(*knowns, **asked, users=low)
+    row.within = tuple(Limit(letter, "<=", target, letter) for letter, target in targets.items())
     return Capacity(float(np.asarray(valued(row, "request_rate"))), low, binds, row)

@@ -240,6 +240,8 @@ def sessions(
     >>> [round(serve.sessions(*known, tp=8, engine="vllm", sessions=x, **codex).hit_share, 2) for x in (120, 200)]
     [0.96, 0.24]
     """
+    if one_number("sessions", sessions) < 1:
+        raise ValueError(f"sessions are 1 or more, not {quoted(sessions)}")
     session = dict(turns=turns, prefix=prefix, appended=appended, output=output, pause=pause, pause_spread=pause_spread)
     session |= dict(pauses=pauses, tiers=tiers, prompt_spread=prompt_spread, answer_spread=answer_spread)
     loop = _remembered(_LOOPS, sessions_on, serve, knowns, session | letters)
@@ -256,12 +258,12 @@ def _of_loop(loop: Loop, sessions: float, pace: float) -> Row:
     point = loop._point(sessions, sessions > most)
     found = {n: point[n] for n in ("kept_pause", "turn_rate", "fetch_time", "queue_time")}
     row = sheet(**{n: x for n, x in {**loop.known, **found, **edge}.items() if n in sheet.letters})
-    kept = "lost" if sessions > most and row.found_turns < 0.5 else "kept now and then"
-    kept = "kept" if sessions <= min(most, loop.surely) else kept
+    is_lost = row.found_turns < 0.5 and row.turns > 1
+    kept = "lost" if is_lost else "kept" if sessions <= min(most, loop.surely) else "kept now and then"
     row = Row("sessions", row.cells | percentile_cells(loop, row), missing=row.missing)
     row.words = {"pauses": loop.pauses, "caches": kept}
     if not edge:
-        row.words["sessions_most"] = "not limited: no number of sessions makes it lose its caches"
+        row.words["sessions_most"] = "no sharp one: caches are lost little by little"
     row.name = f"sessions on {row.words['caches']} caches"
     return row
 

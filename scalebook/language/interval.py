@@ -194,26 +194,27 @@ class Between:
 
 
 def range_of(row: Row, letter: str) -> tuple[float, float]:
-    """Return the two ends of a quantity's prediction interval, which every form of an answer prints."""
-    found = interval(row, letter)
-    return found.low, found.high
+    """Return the ends of a quantity's interval, which every form of an answer prints."""
+    return (found := interval(row, letter)).low, found.high
 
 
 def _measured(row: Row, letter: str, level: float) -> tuple[float, float]:
     """Return the range that measured services have around a prediction, of any engine if the call names none."""
     rows = ((x, measured_ends(x, letter)) for x in (row, *(row.between.ends if row.between else ())))
-    further = _NORMAL.inv_cdf((1 + level) / 2) / -_NORMAL.inv_cdf(TAIL)  # the rows' own ends hold 80 %
+    further = _NORMAL.inv_cdf((1 + level) / 2) / -_NORMAL.inv_cdf(TAIL)  # own ends hold 80 %
     ends = zip(*([x[letter] * (end / x[letter]) ** further for end in own] for x, own in rows if own), strict=True)
     return np.minimum.reduce(next(ends)), np.maximum.reduce(next(ends))
 
 
 def measured_ends(row: Row, letter: str) -> tuple | None:
-    """Return the ends that measured services have around a quantity, or None if it has none of its own.
+    """Return the ends that measured services have around a quantity, or None if it has none.
 
-    Ends are letters, such as `tpot_low`, or follow by all formulas of a result from both ends of a step's time.
+    They are letters, such as `tpot_low`, or results at both ends of a step's time.
     """
     if f"{letter}_low" in row:
         return row[f"{letter}_low"], row[f"{letter}_high"]
+    if not np.all(row[letter]):
+        return None
     found = [x[letter] for x in row.at_ends() if letter in x]
     return (np.minimum(*found), np.maximum(*found)) if len(found) == 2 and np.any(found[0] != found[1]) else None
 
@@ -309,7 +310,7 @@ def interval(
     assumed = [names for names in groups if part.cells[names[0]].is_assumed]
     own, ranked = (partial(_ranked, letter, part, x, typical) for x in (assumed, groups))
     found = _between(row, letter, level, low, high, own) if is_open else None
-    if is_open and not found and (other := row.between.widest(letter)):  # holds what was not said
+    if is_open and not found and (other := row.between.widest(letter)):  # what was not said
         low, high = _plain(np.minimum(low, other.low)), _plain(np.maximum(high, other.high))
         ranked = partial(_ranked_with, other, ranked, typical)
     if ends_of is usual_ends and measured_ends(row, letter):
@@ -326,7 +327,7 @@ def _with_steps(row: Row, ends_of: Callable[[str, Cell], Ends | None]) -> Callab
             return ends_of(name, cell)
         other, letter = row.made_of[name]
         found = interval(other, letter, 1 - 2 * TAIL, ends_of)
-        return Ends(found.low / found.typical, found.high / found.typical) if found.typical else None
+        return Ends(found.low / found.typical, found.high / found.typical) if np.all(found.typical) else None
 
     return ends if row.made_of else ends_of
 
