@@ -236,3 +236,8 @@ def test_the_shell_says_by_its_code_what_went_wrong(arguments, code, capsys):
         shell.main(arguments)
     told = capsys.readouterr()
     assert stopped.value.code == code and not told.out and told.err.count("\n") == 1
+
+
+def test_what_to_do_next_keeps_the_target_of_a_capacity():
+    found = serve.capacity(models.llama3_70b, accelerators.h200.at("fp8"), tp=2, prompt=1024, output=512, tpot="30 ms")
+    assert all(x.run.tpot <= 0.03 for x in found.answer.changes)

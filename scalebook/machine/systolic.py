@@ -3,22 +3,13 @@
 Each multiplier keeps one weight. Rows of the other factor enter from the left, and sums leave at the bottom.
 """
 
-from sympy import Max, Min, ceiling
+from sympy import Max, ceiling
 
 from scalebook.language import Sheet, formula, formulas_of, same
+from scalebook.language.defaults import equations
 from scalebook.language.renamed import renamed
 
-from .roofline import ridge_intensity
-
-
-@formula("array_tiles", "kung1982", "samajdar2020")
-def array_tiles(inner, columns, array_side):
-    """Tiles of a weight matrix on an array; partial tiles are padded with zeros, which take full time.
-
-    >>> array_tiles(inner=4096, columns=300, array_side=256)
-    32.0
-    """
-    return ceiling(inner / array_side) * ceiling(columns / array_side)
+_OWN = equations(__name__)  # those of systolic.toml
 
 
 load_by_rows = same(
@@ -27,17 +18,7 @@ load_by_rows = same(
 )  # fmt: skip
 
 
-@formula("load_cycles", "aws-nki-matmul")
-def load_fast(array_side):
-    """Cycles to load a tile of weights on Trainium: 64 for an array of 128, as AWS states.
-
-    >>> load_fast(array_side=128)
-    64.0
-    """
-    return Min(64, array_side, evaluate=False)
-
-
-@formula("array_cycles", "kung1982", given=[array_tiles, load_by_rows])
+@formula("array_cycles", "kung1982", given=[_OWN.array_tiles, load_by_rows])
 def array_cycles(rows, array_tiles, load_cycles, array_side):
     """Cycles of a product if the next tile's weights load while the current tile is in use.
 
@@ -97,28 +78,8 @@ def grouped_efficiency_arrays(grouped_whole, hidden, expert_ffn, etp, array_side
     return grouped_whole * _fill(hidden, array_side) * _fill(expert_ffn / etp, array_side)
 
 
-@formula("peak_flops", "kung1982", "scaling-book chapter 2")
-def peak_of_arrays(arrays, array_side, clock):
-    """Peak FLOP/s of systolic arrays: a multiply and an add per multiplier and cycle (here a TPU v5e).
-
-    >>> peak_of_arrays(arrays=4, array_side=128, clock="1.5 G/s") / 1e12
-    196.608
-    """
-    return 2 * arrays * array_side**2 * clock
-
-
-@formula("ridge_rows", "williams2009 §3", given=[ridge_intensity])
-def ridge_rows(ridge_intensity, weight_bits):
-    """Rows of activations that keep memory and systolic arrays equally busy, if each weight is read only once.
-
-    >>> round(ridge_rows(ridge_intensity="240 FLOP/B", weight_bits=16))
-    240
-    """
-    return ridge_intensity * (weight_bits / 8) / 2
-
-
 systolic = Sheet(
-    "systolic array", array_tiles, load_by_rows, array_cycles, array_efficiency,
+    "systolic array", _OWN.array_tiles, load_by_rows, array_cycles, array_efficiency,
     doc="A product on one systolic array that loads the next weights during computation.",
 )  # fmt: skip
 

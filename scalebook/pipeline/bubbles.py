@@ -32,26 +32,6 @@ def _over_busy(idle, microbatches, *times):
 # Idle over busy
 
 
-@formula("bubble", "huang2019 §2.3")
-def bubble_gpipe(pp, microbatches):
-    """Bubble of GPipe (all forward passes, then all backward passes): devices wait while the pipeline fills and drains.
-
-    >>> bubble_gpipe(pp=4, microbatches=32)
-    0.09375
-    """
-    return (pp - 1) / microbatches
-
-
-@formula("bubble", "narayanan2021 §2.2.1")
-def bubble_1f1b(pp, microbatches):
-    """Bubble of 1F1B (one forward and one backward pass in turn): the same as GPipe's. 1F1B saves memory, not time.
-
-    >>> bubble_1f1b(pp=8, microbatches=64)
-    0.109375
-    """
-    return (pp - 1) / microbatches
-
-
 @formula("bubble", "narayanan2021 §2.2.2", domain=GROUPS)
 def bubble_interleaved(pp, microbatches, chunks):
     """Bubble of interleaved 1F1B: a device has several small stages (chunks), so the pipeline fills and drains faster.
@@ -60,16 +40,6 @@ def bubble_interleaved(pp, microbatches, chunks):
     0.02734375
     """
     return (pp - 1) / (chunks * microbatches)
-
-
-@formula("microbatches", "narayanan2021 §2.2.2")
-def enough_interleaved(pp, chunks, bubble):
-    """Fewest micro-batches, in whole groups of `pp`, that keep the bubble of interleaved 1F1B at or below `bubble`.
-
-    >>> enough_interleaved(pp=16, chunks=1, bubble=0.07)  # 15 / 0.07 = 214.3 for 1F1B
-    224.0
-    """
-    return pp * ceiling((pp - 1) / (chunks * bubble * pp))
 
 
 @formula("bubble", "narayanan2021 §2.2.1")
@@ -140,16 +110,6 @@ def bubble_dualpipe(pp, microbatches, forward_time, input_gradient_time, weight_
     f, b, w = forward_time, input_gradient_time, weight_gradient_time
     idle = f + Max(f, b, evaluate=False) + Max(0, b - w, evaluate=False)
     return _over_busy((pp / 2 - 1) * idle, microbatches, f, b, w)
-
-
-@formula("idle_fraction", "huang2019 §2.3", given=[bubble_1f1b])
-def pipeline_idle(bubble):
-    """Share of a step in which a device waits for the pipeline: the bubble over one plus the bubble.
-
-    >>> pipeline_idle(pp=8, microbatches=56)
-    0.1111111111111111
-    """
-    return bubble / (1 + bubble)
 
 
 __all__ = [*formulas_of(__name__)]
