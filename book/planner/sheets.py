@@ -104,9 +104,7 @@ class Graph:
         if expr.func is sympy.Piecewise:  # values and conditions one after another
             parts = [x for case in expr.args for x in case.args]
         places = [self.place(x) for x in parts]
-        if (
-            expr.is_Add or expr.is_Mul
-        ):  # in one order, so that what is equal in two of them looks alike to gzip (-1.6 kB)
+        if expr.is_Add or expr.is_Mul:  # in one order, so that equal parts look alike to gzip, which saves 1.6 kB
             places.sort()
         return [_OPERATIONS[expr.func], *places]
 

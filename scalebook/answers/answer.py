@@ -147,14 +147,12 @@ class Answer:
         return prices(known, hours)
 
     def _costs(self) -> list[tuple[str, str]]:
-        said, what = [], ""
-        if paid := self._entry.get("paid"):
-            what = f" for {paid['what']}"
-            said = [("speed", self._filled_in(x)) for x in (self._entry.get("speed"),) if x]
-        elif not self.bill:
+        paid, speed = self._entry.get("paid"), self._entry.get("speed")
+        if not paid and not self.bill:
             return []
-        else:
-            said = [("run", self.bill.said)]
+        said = [] if paid else [("run", self.bill.said)]
+        said += [("speed", self._filled_in(speed))] if speed else []
+        what = f" for {paid['what']}" if paid else ""
         why = unsold(vendor_of(self.run.call.knowns))
         unknown = _UNKNOWN | ({"owned": f"{why}; {_UNKNOWN['owned']}"} if why else {})
         unknown = unknown if self.run.call.thing.billed else {}
@@ -201,10 +199,9 @@ def table_of(run: Row) -> str:
     size = np.broadcast_shapes(*map(np.shape, run.values()))
     flat, lines = {n: np.broadcast_to(x, size).ravel() for n, x in {**run, **shown}.items()}, [[*shown, "fits"]]
     for i in range(min(int(np.prod(size)), _LINES)):
-        one = Row("one value", {n: Cell(float(x[i])) for n, x in flat.items() if n not in ends})
-        room = None if "memory" in run.missing else one.get("users", 0) <= one.get("max_users", np.inf)
+        one = {n: Cell(float(x[i])) for n, x in flat.items() if n not in ends}
         said = (with_unit(flat[n][i], NOTATION[letter if n in ends else n].unit) for n in shown)
-        lines.append([*said, _FITS[fits(one) if "memory" in one else room]])
+        lines.append([*said, _FITS[fits(Row("one value", one, missing=run.missing))]])
     more = f"{left:,} more values; " if (left := int(np.prod(size)) - _LINES) > 0 else ""
     table = aligned(lines, right=True, gap="  ")
     more += "" if letter in run else f"{letter} {run.missing[letter]}; "
@@ -214,7 +211,11 @@ def table_of(run: Row) -> str:
 class Several(str):
     """In place of the answer of a result with arrays: a sentence that is false, on how to get one value's answer."""
 
-    __bool__, __repr__ = (lambda self: False), str.__str__
+    def __bool__(self):
+        return False
+
+    def __repr__(self):
+        return str(self)
 
     def __getattr__(self, name):
         raise AttributeError(f"run.answer of arrays has no {name}: {self}")

@@ -52,7 +52,11 @@ def fits(run: Row) -> bool | None:
     known = [(held, most) for held, most in _LIMITS if held in run and most in run]
     if known:
         return all(run[held] <= run[most] for held, most in known)
-    return None if "memory" in run else run.words.get("caches", "kept") == "kept"  # of sessions; others are refused
+    if "memory" in run or "memory" in run.missing:
+        return None
+    if run.get("users", 0) > run.get("max_users", inf):  # of several services, of which one alone would be refused
+        return False
+    return run.words.get("caches", "kept") == "kept"  # of sessions
 
 
 def _rate(run: Row) -> float:

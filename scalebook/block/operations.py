@@ -230,9 +230,7 @@ class Op:
     @property
     def flops(self) -> Expr:
         """FLOPs of its contractions: a multiply and an add for every combination of the indices."""
-        if self.function:
-            return S.Zero
-        return _sum(tuple(_multiplied(tuple(t.indices for t in x)) for x in self.terms if len(x) > 1))
+        return _sum(tuple(map(_multiplied, self._contracted)))
 
     @cached_property
     def products(self) -> tuple[Product, ...]:
@@ -242,8 +240,12 @@ class Op:
         only the second has it; all others are summed over. Further contractions into the same result share its rows,
         columns and copies.
         """
-        terms = () if self.function else tuple(tuple(t.indices for t in x) for x in self.terms if len(x) > 1)
-        return _products(self.outs[0].indices, terms) if terms else ()
+        return _products(self.outs[0].indices, self._contracted) if self._contracted else ()
+
+    @cached_property
+    def _contracted(self) -> tuple[tuple[tuple[str, ...], ...], ...]:
+        """The indices of both tensors of each contraction. A function such as a norm contracts none."""
+        return () if self.function else tuple(tuple(t.indices for t in x) for x in self.terms if len(x) > 1)
 
     @property
     def vector_flops(self) -> Expr:

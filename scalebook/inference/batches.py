@@ -107,7 +107,7 @@ def offline(serve, *knowns, tpot=None, tpot_p99=None, tpot_tail=None, **letters)
 
     As many sequences run together as memory, the engine and the targets allow (`tpot` for the mean, `tpot_p99`). By
     default `requests` never end. Returns a row with `device_rate`, `makespan`, `tpot`, `full_batch` and `million_cost`.
-    Their ranges are those of the same batch with all steps as fast, or as slow, as measured ones of `serve` are.
+    For their ranges, the same batch runs with all steps as fast, or as slow, as those measured of `serve`.
     Raises ValueError if not even one sequence fits or keeps to the target.
 
     >>> from scalebook.inference.serving import serve
@@ -149,8 +149,8 @@ def static(serve, *knowns, prompt, output, batch=1, **letters) -> Row:
     """Serve one static batch: all prompts are read together, all answers are decoded together, nobody joins.
 
     Called as `serve.static(model, device, batch=8, prompt=1024, output=129)`. Returns a row with `ttft`, `tpot`,
-    `end_to_end`, `device_rate` and `million_cost`. The ranges of `ttft` and `tpot` are those that `serve` has, and its
-    formulas carry them to the others.
+    `end_to_end`, `device_rate` and `million_cost`. `ttft` and `tpot` have the same ranges as in `serve`, and the
+    others follow from these.
 
     >>> from scalebook.inference.serving import serve
     >>> from scalebook.tables import accelerators, models

@@ -134,7 +134,7 @@ class _Layouts:
         return {"time": self.at("chunks_of_prompt", groups) * self.at("mixed_time", groups), "groups": groups}
 
     def writing(self, rate: float, output: float, tpot: float | None, copies=None) -> dict[str, np.ndarray]:
-        """Return the step time, by Little's law, of so many copies, or of the fewest that meet the `tpot` target."""
+        """Return the step time of `copies`, or of the fewest copies that meet the `tpot` target, by Little's law."""
 
         def at(letter, users, places=None):
             return self.at(letter, users, places)
@@ -176,8 +176,8 @@ def apart(serve, *knowns, devices, rate, ttft=None, tpot=None, load=0.8, **lette
 
     They have at most `devices` devices. Each device of a list is tried for each pool; without prices the fewest win.
     Each group of prefill devices is a queue (M/D/1), with the highest load that `ttft` allows, or with `load`. Caches
-    are sent whole, over `link_bandwidth` if given. The ranges are those of the same pools and loads with all steps as
-    fast, or as slow, as measured ones of `serve` are. Raises ValueError, with the nearest targets that can be met.
+    are sent whole, over `link_bandwidth` if given. For the ranges, the same pools have the same loads with all
+    steps as fast, or as slow, as those measured of `serve`. Raises ValueError with the nearest targets that can be met.
     """
     asked = {"devices": devices, "rate": rate, "ttft": ttft, "tpot": tpot, "load": load}
     if "link_bandwidth" in letters:

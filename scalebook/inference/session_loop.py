@@ -223,10 +223,10 @@ def sessions(
     of the cliff `sessions_most`, or a sentence if there is none. If device memory holds fewer than a dozen sessions,
     caches are kept only now and then above two thirds of `sessions_lost` (see `caches`), and first tokens may come
     twice as late as predicted. For more sessions than the edge, the row says what users get once the caches are lost.
-    Raises ValueError if weights or one session do not fit, and whatever `serve` raises. Ranges are those of as many
-    sessions on a service whose steps are all as fast, or as slow, as measured ones of `serve` are. A decode step is
-    linear in its sequences, as it is between an eighth and a half of the room: for a model with experts and few
-    sessions that is several times too long, and `serve` with as many users is nearer.
+    Raises ValueError if weights or one session do not fit, and whatever `serve` raises. For the ranges, the
+    same sessions are served with all steps as fast, or as slow, as those measured of `serve`. A decode step is taken as
+    linear in its sequences, as it is between an eighth and a half of the room. For a model with experts and few
+    sessions it comes out several times too long; `serve` with as many users is then nearer.
 
     `appended` and `output` are means. With a `prompt_spread` and an `answer_spread`, the standard deviations of their
     logarithms, they are lognormal. The row has the 50th, 95th and 99th percentiles of `ttft`, `tpot` and `end_to_end`,

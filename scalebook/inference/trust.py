@@ -40,8 +40,8 @@ RANGES = (
 def with_ends(price: Callable[..., Row], **times: float) -> Row:
     """Return `price(**times)`, which also has the results with these times of steps at both ends of their range.
 
-    The range is that of measured services around a predicted time per output token, or around a `ttft`. All steps of a
-    service are fast or slow together.
+    The range says how far measured times per output token, or to the first token, lie from predicted ones. All steps of
+    a service are fast or slow together.
     """
     row = price(**times)
     row.at_ends = _AtEnds(price, times)

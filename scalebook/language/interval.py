@@ -177,9 +177,7 @@ class Between:
 
     @cached_property
     def ends(self) -> list[Row]:
-        """The results of the call, one for each row (framework or engine) that the call may have meant and that can run
-        it.
-        """
+        """The results of the call, one for each framework or engine that it may have meant and that can run it."""
         found = []
         for row in self._named():
             with suppress(ValueError):  # the caches do not fit beside what this engine reserves
@@ -195,7 +193,8 @@ class Between:
 
 def range_of(row: Row, letter: str) -> tuple[float, float]:
     """Return the ends of a quantity's interval, which every form of an answer prints."""
-    return (found := interval(row, letter)).low, found.high
+    found = interval(row, letter)
+    return found.low, found.high
 
 
 def _measured(row: Row, letter: str, level: float) -> tuple[float, float]:
@@ -310,7 +309,7 @@ def interval(
     assumed = [names for names in groups if part.cells[names[0]].is_assumed]
     own, ranked = (partial(_ranked, letter, part, x, typical) for x in (assumed, groups))
     found = _between(row, letter, level, low, high, own) if is_open else None
-    if is_open and not found and (other := row.between.widest(letter)):  # what was not said
+    if is_open and not found and (other := row.between.widest(letter)):  # holds what was not said
         low, high = _plain(np.minimum(low, other.low)), _plain(np.maximum(high, other.high))
         ranked = partial(_ranked_with, other, ranked, typical)
     if ends_of is usual_ends and measured_ends(row, letter):

@@ -45,7 +45,7 @@ _DEVICE_DEFAULTS = tables_of(__name__, "device_defaults.toml")
 
 
 def usual_peak(cells: Mapping) -> str | None:
-    """Return the cell of the peak at which a device computes if no precision is named: bf16, or else fp16."""
+    """Return the letter of a device's peak if a call names no precision: that of bf16, or else of fp16."""
     return next((n for n in ("peak_bf16", "peak_fp16") if n in cells), None)
 
 
